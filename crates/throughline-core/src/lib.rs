@@ -1,0 +1,3 @@
+//! The canonical model.
+pub mod text;
+pub use text::Text;

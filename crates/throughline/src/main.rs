@@ -1,0 +1,3 @@
+//! The `throughline` binary.
+
+fn main() {}
