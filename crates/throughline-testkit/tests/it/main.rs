@@ -1,0 +1,3 @@
+//! Integration tests of the testkit: the house rules, run as tests.
+
+mod tidy;

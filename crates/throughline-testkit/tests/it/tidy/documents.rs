@@ -1,0 +1,97 @@
+//! What the documents promise: decisions in order and complete, links that lead somewhere.
+
+use super::{Finding, Source, assert_none, root, tree};
+
+const DECISIONS: &str = "docs/decisions/";
+const HEADINGS: &[&str] = &["## Context", "## Options", "## Decision", "## Consequences"];
+
+#[test]
+fn decisions_are_numbered_without_gaps() {
+    let mut findings = Vec::new();
+    for (index, decision) in decisions().iter().enumerate() {
+        let expected = format!("{DECISIONS}{:04}-", index + 1);
+        if !decision.path.starts_with(&expected) {
+            findings.push(Finding::new(&decision.path, 1, format!("should begin with {expected}")));
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn decisions_argue() {
+    let findings: Vec<Finding> = decisions().iter().filter_map(missing_heading).collect();
+    assert_none(&findings);
+}
+
+#[test]
+fn relative_links_lead_somewhere() {
+    let mut findings = Vec::new();
+    for document in tree().iter().filter(|source| is_document(&source.path)) {
+        for (line, target) in relative_links(document) {
+            let folder = document.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            if !root().join(folder).join(target).exists() {
+                findings.push(Finding::new(
+                    &document.path,
+                    line,
+                    format!("links to {target}, which is not there"),
+                ));
+            }
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn links_are_told_from_code() {
+    let text = "[a](one.md) and [b](two.md#part)\n```text\n[c](three.md)\n```\n`[d](four.md)` [e](https://example.com) [f](#here)\n";
+    let document = Source { path: "a.md".to_owned(), text: text.to_owned() };
+    assert_eq!(relative_links(&document), [(1, "one.md"), (1, "two.md")]);
+}
+
+#[test]
+fn a_decision_without_options_is_found() {
+    let text = "# 1\n\n## Context\n\n## Decision\n\n## Consequences\n";
+    let document = Source { path: "a.md".to_owned(), text: text.to_owned() };
+    let finding = missing_heading(&document).expect("a heading is missing");
+    assert!(finding.what.contains("## Options"), "{finding}");
+}
+
+fn decisions() -> Vec<Source> {
+    tree()
+        .into_iter()
+        .filter(|source| source.path.starts_with(DECISIONS) && source.extension() == "md")
+        .filter(|source| !source.path.ends_with("/README.md"))
+        .collect()
+}
+
+/// Returns the first heading that is absent or out of order.
+fn missing_heading(decision: &Source) -> Option<Finding> {
+    let mut lines = decision.text.lines();
+    let missing = HEADINGS.iter().find(|heading| !lines.any(|line| line == **heading))?;
+    Some(Finding::new(&decision.path, 1, format!("lacks `{missing}`, in the order {HEADINGS:?}")))
+}
+
+fn is_document(path: &str) -> bool {
+    path.ends_with(".md") && (!path.contains('/') || path.starts_with("docs/"))
+}
+
+/// Returns the files that a document links to, without the part after `#`.
+fn relative_links(document: &Source) -> Vec<(usize, &str)> {
+    let mut links = Vec::new();
+    let mut fenced = false;
+    for (number, line) in document.numbered_lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced {
+            continue;
+        }
+        // Every second piece between backticks is code.
+        let prose = line.split('`').step_by(2);
+        let targets =
+            prose.flat_map(|piece| piece.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
+        let files = targets.filter_map(|target| target.split('#').next());
+        links.extend(files.filter(|file| !file.is_empty() && !file.contains(':')).map(|file| (number, file)));
+    }
+    links
+}
