@@ -1,1 +1,3 @@
 //! The three dialects.
+
+pub mod json;
