@@ -1,3 +1,52 @@
-//! The canonical model.
-pub mod text;
+//! The canonical model of an agent's tool history.
+//!
+//! A client's request is an [`Ask`]: a list of [`Entry`]s, the [`Tool`]s on offer, and [`Settings`]. The
+//! [`Ledger`] derives from the entries which call belongs to which result. [`prepare`] turns an ask into a
+//! [`Prompt`] for one backend: the [`Strategy`] decides how tool history is shown, the normaliser mends
+//! whatever the backend's [`Rules`] would reject, and the [`Report`] says what was changed and why. The
+//! answer comes back as [`Frame`]s, which an [`Assembler`] joins into a [`Reply`].
+//!
+//! Invariants:
+//! - Nothing here does I/O, reads a clock, draws randomness or spawns anything.
+//! - Nothing here knows a vendor's field name, JSON or HTTP; `throughline-wire` does.
+//! - Only the ledger knows which result belongs to which call; nothing else pairs them.
+//! - A prompt never holds a result without its call, nor a call without a result.
+//! - Arguments, schemas and sealed reasoning are carried as the exact text received.
+
+mod ask;
+mod assemble;
+mod entry;
+mod failure;
+mod frame;
+mod ledger;
+mod naming;
+mod normalise;
+mod origin;
+pub mod outcome;
+mod part;
+mod prompt;
+mod render;
+mod reply;
+mod report;
+mod rules;
+mod text;
+
+pub use ask::{Ask, Format, Number, Reasoning, Settings, Tool, ToolChoice, ToolForm};
+pub use assemble::Assembler;
+pub use entry::{
+    Call, Entry, Handover, Input, Kind, Outcome, Place, Return, Role, Said, Seal, Side, Summary, Thought,
+};
+pub use failure::{Failure, FailureKind};
+pub use frame::{BlockId, BlockKind, Frame, Piece};
+pub use ledger::{Ledger, Mismatch, PairState, ToolPair};
+pub use naming::NameMap;
+pub use origin::{Dialect, Envelope, Extra, Origin, Wire};
+pub use part::{Content, File, Image, Media, Part, joined_text};
+pub use prompt::{Prompt, Target, prepare};
+pub use render::{EmbedForm, Strategy};
+pub use reply::{Ending, Reply, Stop, Usage, settled_stop};
+pub use report::{Action, Change, Report, Subject};
+pub use rules::{
+    Charset, ForeignReasoning, NameRule, ReasoningForm, ReasoningRule, Rules, SystemRule,
+};
 pub use text::Text;

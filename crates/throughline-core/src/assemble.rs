@@ -1,0 +1,3 @@
+//! Joins frames into a reply.
+/// stub
+#[derive(Debug)] pub struct Assembler;
