@@ -230,7 +230,7 @@ fn white_space(file: &Source) -> Vec<Finding> {
         }
     }
     if !file.text.ends_with('\n') {
-        let last = file.text.lines().count();
+        let last = file.text.lines().count().max(1);
         findings.push(Finding::new(&file.path, last, "ends without a newline"));
     }
     findings
