@@ -10,6 +10,8 @@
 mod escape;
 mod expect;
 mod index;
+#[cfg(test)]
+mod laws;
 mod patch;
 mod scan;
 mod write;
