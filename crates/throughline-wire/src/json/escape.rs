@@ -8,6 +8,9 @@ use memchr::memchr;
 
 /// Returns where the plain run starting at `from` ends: at a quote, a backslash, a control character or the
 /// end of `bytes`.
+///
+/// Runs in source code are some thirty bytes long. At that length eight bytes at a time beat both a table and
+/// a vectorised search for the quote with a second look for control characters; only long prose prefers those.
 pub(super) fn plain_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {

@@ -135,9 +135,10 @@ impl<'d> Node<'d> {
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'d, str>> {
         let content = self.content()?;
-        Some(match self.entry().escaped {
-            true => Cow::Owned(escape::unescape(content)),
-            false => Cow::Borrowed(content),
+        Some(if self.entry().escaped {
+            Cow::Owned(escape::unescape(content))
+        } else {
+            Cow::Borrowed(content)
         })
     }
 
@@ -147,19 +148,18 @@ impl<'d> Node<'d> {
     pub fn as_text(&self) -> Option<Text> {
         let content = self.content()?;
         let entry = self.entry();
-        Some(match entry.escaped {
-            true => Text::from(escape::unescape(content)),
-            false => Text::slice(&self.document.text, entry.start as usize + 1..entry.end as usize - 1),
+        Some(if entry.escaped {
+            Text::from(escape::unescape(content))
+        } else {
+            Text::slice(&self.document.text, entry.start as usize + 1..entry.end as usize - 1)
         })
     }
 
     /// Tells whether this is a string that means `text`, without copying anything.
     #[must_use]
     pub fn is_str(&self, text: &str) -> bool {
-        self.content().is_some_and(|content| match self.entry().escaped {
-            true => escape::means(content, text),
-            false => content == text,
-        })
+        let is_meant = if self.entry().escaped { escape::means } else { str::eq };
+        self.content().is_some_and(|content| is_meant(content, text))
     }
 
     /// Returns the items of an array in order; nothing for any other kind.

@@ -83,7 +83,6 @@ pub(super) struct Entry {
 pub(super) fn scan_whole(text: &str) -> Result<Vec<Entry>, SyntaxError> {
     let mut scanner = Scanner::new(text, 0)?;
     scanner.run()?;
-    scanner.skip_whitespace();
     if scanner.at < text.len() {
         return Err(scanner.error(SyntaxProblem::TrailingCharacters));
     }
@@ -129,12 +128,10 @@ impl<'t> Scanner<'t> {
         Ok(Self { text, at: start, entries: Vec::new(), open: Vec::new() })
     }
 
+    /// Reads one value and the whitespace behind it.
     fn run(&mut self) -> Result<(), SyntaxError> {
         let mut expect = Expect::Value;
         loop {
-            if let Expect::Nothing = expect {
-                return Ok(());
-            }
             self.skip_whitespace();
             expect = match (expect, self.peek()) {
                 (Expect::FirstItem, Some(b']')) | (Expect::FirstKey, Some(b'}')) => self.close(),
@@ -252,7 +249,7 @@ impl<'t> Scanner<'t> {
         self.eat(b'-');
         if !self.eat(b'0') {
             self.digits()?;
-        } else if self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+        } else if matches!(self.peek(), Some(b'0'..=b'9')) {
             return Err(self.error(SyntaxProblem::InvalidNumber));
         }
         if self.eat(b'.') {
@@ -292,16 +289,12 @@ impl<'t> Scanner<'t> {
 
     /// Refuses a number or literal that runs into further text: in `1true` nothing says where to cut.
     fn check_delimited(&self) -> Result<(), SyntaxError> {
-        let delimits_itself = matches!(
-            self.entries.first().map(|root| root.kind),
-            Some(Kind::String | Kind::Array | Kind::Object)
-        );
-        match self.peek() {
-            Some(next) if !delimits_itself && !is_whitespace(next) => {
-                Err(self.error(SyntaxProblem::TrailingCharacters))
-            }
-            _ => Ok(()),
-        }
+        let runs_on = self.at < self.text.len()
+            && self.entries.first().is_some_and(|root| {
+                let delimits_itself = matches!(root.kind, Kind::String | Kind::Array | Kind::Object);
+                !delimits_itself && root.end == offset(self.at)
+            });
+        if runs_on { Err(self.error(SyntaxProblem::TrailingCharacters)) } else { Ok(()) }
     }
 
     /// Notes a value from `start` to here.
