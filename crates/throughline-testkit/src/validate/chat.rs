@@ -47,7 +47,7 @@ pub(super) const OPENAI: Profile = Profile {
     parts: OPENAI_PARTS,
     arguments: req("arguments", Text),
     is_call_id: |id| (1..=64).contains(&id.chars().count()),
-    call_id_says: "string too long. Expected a string with maximum length 64",
+    call_id_says: "Expected a string with minimum length 1 and maximum length 64",
     rules: OPENAI_RULES,
 };
 
@@ -71,7 +71,7 @@ pub(super) const STRICT: Profile = Profile {
     parts: OPENAI_PARTS,
     arguments: req("arguments", Text),
     is_call_id: |id| (1..=40).contains(&id.chars().count()),
-    call_id_says: "string too long. Expected a string with maximum length 40",
+    call_id_says: "Expected a string with minimum length 1 and maximum length 40",
     rules: &[check_stream_options, tool_choice_needs_tools, strict_order, json_arguments],
 };
 

@@ -282,9 +282,13 @@ fn messages(report: &mut Report, body: &Node<'_>) {
         report.require(known, &message.get("role"), "role-not-allowed", text);
     }
     // No current document states this one; the error text is on record and no report of its end is known.
+    // What stood before a compaction block may be dropped, so its message may come first.
     if let Some(first) = messages.first() {
+        let compacted =
+            first.get("content").items().first().is_some_and(|block| block.kind() == "compaction");
         let text = "messages: first message must use the \"user\" role";
-        report.require(first.str("role") != "assistant", first, "first-message-not-user", text);
+        let holds = compacted || first.str("role") != "assistant";
+        report.require(holds, first, "first-message-not-user", text);
     }
 }
 

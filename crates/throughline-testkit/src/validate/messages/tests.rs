@@ -127,6 +127,8 @@ fn roles() {
     rule("role-not-allowed", &system, &talk(json!([user(json!("go"))])));
     let first = request(json!({"messages": [assistant(json!("hello")), user(json!("hi"))]}));
     rule("first-message-not-user", &first, &request(json!({})));
+    let compacted = assistant(json!([{"type": "compaction", "content": "so far"}, text("so")]));
+    assert_clean(Provider::Anthropic, &request(json!({"messages": [compacted, user(json!("hi"))]})));
 }
 
 #[test]
