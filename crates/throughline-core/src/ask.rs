@@ -21,6 +21,8 @@ pub struct Ask {
     pub stream: bool,
     /// The answer that this request continues.
     pub previous: Option<Text>,
+    /// The stored conversation that this request continues, by its id.
+    pub conversation: Option<Text>,
     /// Every top-level field in its order, as it came.
     pub fields: Vec<Extra>,
     /// The names of those among `fields` that the canonical model does not express.

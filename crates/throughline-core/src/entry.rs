@@ -48,6 +48,11 @@ pub enum Kind {
     HandedOver(Handover),
     /// A span of history was summarised.
     Summarised(Summary),
+    /// An earlier item that the client names by its id instead of resending it (`item_reference`).
+    Reference {
+        /// The id.
+        id: Text,
+    },
     /// An item that only its own dialect understands; the wire form is all there is.
     Opaque {
         /// The type tag on the wire.
@@ -224,7 +229,9 @@ impl Entry {
     pub fn side(&self) -> Side {
         match &self.kind {
             Kind::Said(said) => said.role.side(),
-            Kind::Thought(_) | Kind::Called(_) | Kind::Opaque { .. } => Side::Assistant,
+            Kind::Thought(_) | Kind::Called(_) | Kind::Reference { .. } | Kind::Opaque { .. } => {
+                Side::Assistant
+            }
             Kind::Returned(_) | Kind::Summarised(_) | Kind::HandedOver(_) => Side::User,
         }
     }

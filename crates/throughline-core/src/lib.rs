@@ -38,7 +38,7 @@ pub use entry::{
 };
 pub use failure::{Failure, FailureKind};
 pub use frame::{BlockId, BlockKind, Frame, Piece};
-pub use ledger::{Ledger, Mismatch, PairState, ToolPair};
+pub use ledger::{Ledger, Mismatch, Oddity, PairState, ToolPair};
 pub use naming::NameMap;
 pub use origin::{Dialect, Envelope, Extra, Origin, Wire};
 pub use part::{Content, File, Image, Media, Part, joined_text};
@@ -46,7 +46,5 @@ pub use prompt::{Prompt, Target, prepare};
 pub use render::{EmbedForm, Strategy};
 pub use reply::{Ending, Reply, Stop, Usage, settled_stop};
 pub use report::{Action, Change, Report, Subject};
-pub use rules::{
-    Charset, ForeignReasoning, NameRule, ReasoningForm, ReasoningRule, Rules, SystemRule,
-};
+pub use rules::{Charset, ForeignReasoning, NameRule, ReasoningRule, Rules, SystemRule};
 pub use text::Text;

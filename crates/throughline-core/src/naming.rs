@@ -5,7 +5,7 @@
 //! the way back.
 
 use crate::{Charset, NameRule, Text};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A reversible map from names as they came to names as they are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,10 @@ impl NameMap {
 
     /// Returns the names that differ, as they came and as they are sent.
     pub fn renamed(&self) -> impl Iterator<Item = (&Text, &Text)> {
-        self.original.iter().filter(|(sent, original)| sent != original).map(|(sent, original)| (original, sent))
+        self.original
+            .iter()
+            .filter(|(sent, original)| sent != original)
+            .map(|(sent, original)| (original, sent))
     }
 
     /// Maps `original` to a name that `rule` admits and that stands for nothing else yet.
@@ -43,7 +46,10 @@ impl NameMap {
         let sent = if rule.admits(original) && !taken.contains_key(original) {
             original.clone()
         } else {
-            (0..).map(|salt| substitute(original, rule, salt)).find(|name| !taken.contains_key(name)).unwrap_or_default()
+            (0..)
+                .map(|salt| substitute(original, rule, salt))
+                .find(|name| !taken.contains_key(name))
+                .unwrap_or_default()
         };
         self.original.insert(sent.clone(), original.clone());
         self.sent.insert(original.clone(), sent.clone());
@@ -64,7 +70,11 @@ fn substitute(original: &str, rule: NameRule, salt: u32) -> Text {
         Charset::Alphanumeric => (rule.max - DIGEST_LENGTH, ""),
         Charset::Any | Charset::Word => (rule.max - DIGEST_LENGTH - 1, "_"),
     };
-    let readable: String = original.chars().filter(|c| Charset::Word.contains(*c) && rule.charset.contains(*c)).take(limit).collect();
+    let readable: String = original
+        .chars()
+        .filter(|c| Charset::Word.contains(*c) && rule.charset.contains(*c))
+        .take(limit)
+        .collect();
     Text::from(format!("{readable}{joint}{}", &digest[..DIGEST_LENGTH]))
 }
 
@@ -75,17 +85,20 @@ fn digest(text: &str, salt: u32) -> String {
     for byte in text.bytes().chain(salt.to_le_bytes()) {
         state = (state ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
     }
-    (0..20).map(|_| {
-        let digit = usize::try_from(state % 62).unwrap_or_default();
-        state /= 62;
-        char::from(DIGITS[digit])
-    }).collect()
+    (0..20)
+        .map(|_| {
+            let digit = usize::try_from(state % 62).unwrap_or_default();
+            state /= 62;
+            char::from(DIGITS[digit])
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const WORD_64: NameRule = NameRule { min: 1, max: 64, charset: Charset::Word };
     const MISTRAL: NameRule = NameRule { min: 9, max: 9, charset: Charset::Alphanumeric };
@@ -110,7 +123,7 @@ mod tests {
     fn a_substitute_never_changes() {
         // Pinned: a changed digest would rename every call of every running conversation.
         let mut map = NameMap::default();
-        assert_eq!(map.admit(&"functions.read:0".into(), WORD_64, false), "functionsread0_PINNED");
+        assert_eq!(map.admit(&"functions.read:0".into(), WORD_64, false), "functionsread0_om7dcZsKLFWp");
     }
 
     proptest! {

@@ -20,6 +20,8 @@ pub struct Rules {
     pub tool_name: NameRule,
     /// Whether arguments must be the text of a JSON object.
     pub object_arguments: bool,
+    /// Whether tools must be on offer as soon as the history holds tool calls.
+    pub tools_for_history: bool,
     /// Whether custom tools, which take free text, exist.
     pub custom_tools: bool,
     /// Whether the target's own hosted tools and unknown items may be sent back to it.
@@ -42,7 +44,7 @@ pub struct Rules {
     pub user_after_results: bool,
     /// Whether the last message may be the assistant's.
     pub assistant_last: bool,
-    /// What becomes of reasoning.
+    /// What is demanded of reasoning.
     pub reasoning: ReasoningRule,
 }
 
@@ -81,26 +83,17 @@ pub enum SystemRule {
     First,
 }
 
-/// What becomes of reasoning that goes to this backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a backend demands of the reasoning that it is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasoningRule {
-    /// How reasoning is shown to the backend at all.
-    pub form: ReasoningForm,
+    /// Whether reasoning without a seal is rejected.
+    pub needs_seal: bool,
+    /// Whether reasoning must be followed by something in the same turn.
+    pub needs_follower: bool,
     /// Whether an assistant turn with tool calls must carry reasoning, if only an empty one.
     pub required_with_calls: bool,
     /// Whether, while the model is asked to reason, the turn that is under way must open with reasoning.
     pub leads_open_turn: bool,
-}
-
-/// How reasoning is shown to a backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReasoningForm {
-    /// Only what the backend issued itself and sealed.
-    Sealed,
-    /// As plain text in a field of its own.
-    Plain,
-    /// Not at all.
-    Never,
 }
 
 /// What is done with reasoning that a backend did not issue itself.
@@ -176,6 +169,7 @@ impl Rules {
             unique_call_ids: true,
             tool_name: NameRule::up_to(64, Charset::Word),
             object_arguments: false,
+            tools_for_history: false,
             custom_tools: true,
             own_extensions: true,
             media_in_results: true,
@@ -187,11 +181,7 @@ impl Rules {
             alternate: false,
             user_after_results: true,
             assistant_last: true,
-            reasoning: ReasoningRule {
-                form: ReasoningForm::Sealed,
-                required_with_calls: false,
-                leads_open_turn: false,
-            },
+            reasoning: ReasoningRule { needs_follower: true, ..ReasoningRule::default() },
         }
     }
 
@@ -202,16 +192,13 @@ impl Rules {
             call_id: NameRule::up_to(64, Charset::Word),
             tool_name: NameRule::up_to(64, Charset::Word),
             object_arguments: true,
+            tools_for_history: true,
             custom_tools: false,
             blank_text: false,
             system: SystemRule::Beside,
             developer_role: false,
             user_first: true,
-            reasoning: ReasoningRule {
-                form: ReasoningForm::Sealed,
-                required_with_calls: false,
-                leads_open_turn: true,
-            },
+            reasoning: ReasoningRule { needs_seal: true, leads_open_turn: true, ..ReasoningRule::default() },
             ..Self::openai_responses()
         }
     }
@@ -224,11 +211,7 @@ impl Rules {
             unique_call_ids: false,
             media_in_results: false,
             system: SystemRule::Anywhere,
-            reasoning: ReasoningRule {
-                form: ReasoningForm::Never,
-                required_with_calls: false,
-                leads_open_turn: false,
-            },
+            reasoning: ReasoningRule::default(),
             ..Self::openai_responses()
         }
     }
@@ -241,11 +224,7 @@ impl Rules {
             custom_tools: false,
             parts_in_results: false,
             developer_role: false,
-            reasoning: ReasoningRule {
-                form: ReasoningForm::Plain,
-                required_with_calls: true,
-                leads_open_turn: false,
-            },
+            reasoning: ReasoningRule { required_with_calls: true, ..ReasoningRule::default() },
             ..Self::openai_chat()
         }
     }

@@ -1,0 +1,145 @@
+//! Pairs completed and placed: every call gets its result, right behind its batch (R05, R09).
+
+use super::Item;
+use crate::render::retold;
+use crate::{Action, Entry, Kind, Ledger, Oddity, Outcome, Part, Report, Return, Side, Text, joined_text};
+
+const NO_RESULT: &str = "No result of this call was recorded. Whether the tool ran is not known.";
+
+/// Returns the entries with all results of a batch behind it and nothing unpaired.
+///
+/// With `continues`, results of calls that are not here are left alone.
+pub(super) fn arrange(entries: &[Entry], continues: bool, report: &mut Report) -> Vec<Item> {
+    let ledger = Ledger::of(entries);
+    let items = Vec::with_capacity(entries.len() + ledger.mismatches().len());
+    let mut arranger = Arranger { entries, ledger, continues, waiting: Vec::new(), items, report };
+    arranger.run();
+    arranger.items
+}
+
+struct Arranger<'a> {
+    entries: &'a [Entry],
+    ledger: Ledger,
+    continues: bool,
+    /// The pairs of the batch under way, whose results are still to be placed.
+    waiting: Vec<usize>,
+    items: Vec<Item>,
+    report: &'a mut Report,
+}
+
+impl Arranger<'_> {
+    fn run(&mut self) {
+        let mut pairs = 0;
+        for (at, entry) in self.entries.iter().enumerate() {
+            match entry.side() {
+                Side::Assistant => {
+                    let is_call = entry.as_call().is_some();
+                    let pair = is_call.then_some(pairs);
+                    pairs += usize::from(is_call);
+                    self.waiting.extend(pair);
+                    self.items.push(Item { entry: entry.clone(), pair });
+                }
+                Side::System | Side::User => {
+                    self.place_results(at);
+                    self.place(at, entry);
+                }
+            }
+        }
+        self.place_results(self.entries.len());
+    }
+
+    fn place(&mut self, at: usize, entry: &Entry) {
+        match &entry.kind {
+            Kind::Returned(returned) if self.ledger.pair_of(at).is_none() => {
+                self.place_unpaired(at, entry, returned);
+            }
+            // Placed with its call, before or after this point.
+            Kind::Returned(_) => {}
+            _ => self.items.push(Item::lone(entry.clone())),
+        }
+    }
+
+    /// Places the results of the batch that ends at `at`, in the order in which they came.
+    fn place_results(&mut self, at: usize) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_by_key(|pair| self.ledger.pairs()[*pair].result.unwrap_or(usize::MAX));
+        let mut expected = at;
+        for pair in waiting {
+            let call = &self.entries[self.ledger.pairs()[pair].call];
+            let entry = match self.ledger.pairs()[pair].result {
+                Some(result) => {
+                    self.note_move(result, expected);
+                    expected = result + 1;
+                    self.matching(result, call)
+                }
+                None => self.closing(call),
+            };
+            self.items.push(Item { entry, pair: Some(pair) });
+        }
+    }
+
+    fn note_move(&mut self, result: usize, expected: usize) {
+        let skipped = self.entries.get(expected..result);
+        let in_place = skipped.is_some_and(|skipped| skipped.iter().all(|entry| entry.as_return().is_some()));
+        let reason = match self.ledger.oddity_of(result) {
+            Some(Oddity::Early) => "the result stood before its call",
+            Some(Oddity::ByItemId) => "the result named the item instead of the call",
+            Some(Oddity::ByPosition) => "the result named no call; taken by its position",
+            _ if !in_place => "the result did not follow its call",
+            _ => return,
+        };
+        self.report.entry(Action::Repaired, self.entries[result].place, reason);
+    }
+
+    /// Returns the result in the form that its call demands.
+    fn matching(&self, result: usize, call: &Entry) -> Entry {
+        let entry = &self.entries[result];
+        let (Some(returned), Some(call)) = (entry.as_return(), call.as_call()) else { return entry.clone() };
+        let freeform = matches!(call.input, crate::Input::Freeform(_));
+        if returned.freeform == freeform {
+            return entry.clone();
+        }
+        entry.altered(Kind::Returned(Return { freeform, ..returned.clone() }))
+    }
+
+    /// Returns the result that closes a call which nothing answered.
+    fn closing(&mut self, entry: &Entry) -> Entry {
+        self.report.entry(Action::Repaired, entry.place, "no result of this call was recorded");
+        let call = entry.as_call();
+        let mut closing = Entry::new(Kind::Returned(Return {
+            call_id: call.map(|call| call.id.clone()),
+            item_id: None,
+            name: None,
+            parts: vec![Part::text(Text::from_static(NO_RESULT))],
+            outcome: Outcome::Unknown,
+            freeform: call.is_some_and(|call| matches!(call.input, crate::Input::Freeform(_))),
+        }));
+        closing.place = entry.place;
+        closing
+    }
+
+    fn place_unpaired(&mut self, at: usize, entry: &Entry, returned: &Return) {
+        if let Some(Oddity::Duplicate { of }) = self.ledger.oddity_of(at) {
+            if self.entries[of].as_return().is_some_and(|first| same_result(first, returned)) {
+                self.report.entry(Action::Dropped, entry.place, "the same result came twice");
+                return;
+            }
+            self.report.entry(Action::Repaired, entry.place, "a second, other result, retold as text");
+        } else if self.continues {
+            self.items.push(Item::lone(entry.clone()));
+            return;
+        } else {
+            self.report.entry(Action::Repaired, entry.place, "a result without its call, retold as text");
+        }
+        self.items.push(Item::lone(retold(entry, returned)));
+    }
+}
+
+fn same_result(a: &Return, b: &Return) -> bool {
+    let media = |parts: &[Part]| -> Vec<_> {
+        parts.iter().filter(|part| part.as_text().is_none()).map(|part| part.content.clone()).collect()
+    };
+    a.outcome == b.outcome
+        && joined_text(&a.parts) == joined_text(&b.parts)
+        && media(&a.parts) == media(&b.parts)
+}
