@@ -96,13 +96,25 @@ fn remember(of_pair: &mut Vec<Option<Text>>, pair: Option<usize>, id: Text) {
 /// Returns the tools and the choice among them, under the names they are sent by.
 pub(super) fn offer(
     ask: &Ask,
+    items: &[Item],
     names: &ToolNames,
     rules: &Rules,
     report: &mut Report,
 ) -> (Vec<Tool>, Option<ToolChoice>) {
     let tools: Vec<Tool> = ask.tools.iter().filter_map(|tool| offered(tool, names, rules, report)).collect();
-    let choice =
-        ask.tool_choice.as_ref().and_then(|choice| chosen(choice, ask, &tools, names, rules, report));
+    if tools.is_empty() && rules.tools_for_history {
+        let tools = of_history(items);
+        if !tools.is_empty() {
+            report.field(
+                Action::Repaired,
+                "tools",
+                "the tools of the history are declared, but not to be called",
+            );
+            return (tools, Some(ToolChoice::None));
+        }
+    }
+    let choice = ask.tool_choice.as_ref();
+    let choice = choice.and_then(|choice| chosen(choice, ask, &tools, names, rules, report));
     (tools, choice)
 }
 
