@@ -12,6 +12,8 @@ mod names;
 mod pairs;
 mod reasoning;
 mod system;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use crate::render;
