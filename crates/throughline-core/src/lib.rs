@@ -15,9 +15,11 @@
 
 mod ask;
 mod assemble;
+mod conversation;
 mod entry;
 mod failure;
 mod frame;
+mod id;
 mod ledger;
 mod naming;
 mod normalise;
@@ -33,11 +35,13 @@ mod text;
 
 pub use ask::{Ask, Format, Number, Reasoning, Settings, Tool, ToolChoice, ToolForm};
 pub use assemble::Assembler;
+pub use conversation::{AppendError, Conversation, Known};
 pub use entry::{
     Call, Entry, Handover, Input, Kind, Outcome, Place, Return, Role, Said, Seal, Side, Summary, Thought,
 };
 pub use failure::{Failure, FailureKind};
 pub use frame::{BlockId, BlockKind, Frame, Piece};
+pub use id::{ConversationId, EntryId};
 pub use ledger::{Ledger, Mismatch, Oddity, PairState, ToolPair};
 pub use naming::NameMap;
 pub use origin::{Dialect, Envelope, Extra, Origin, Wire};
