@@ -1,0 +1,20 @@
+//! The Messages dialect.
+//!
+//! A request is a list of messages whose content is a list of blocks; tool calls are `tool_use` blocks of the
+//! assistant, results are `tool_result` blocks of the user, at the start of the very next message. The system
+//! prompt stands beside the messages, `max_tokens` is required, reasoning is signed and goes back only as it
+//! came. An answer is one assistant message; streamed, its blocks come strictly one after the other.
+
+mod base64;
+mod blocks;
+mod decode;
+mod encode;
+mod generation;
+mod kept;
+mod parts;
+mod reasoning;
+mod settings;
+mod tools;
+
+pub(crate) use decode::decode_request;
+pub(crate) use encode::encode_request;
