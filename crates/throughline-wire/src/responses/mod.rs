@@ -1,0 +1,19 @@
+//! The Responses dialect: OpenAI's Responses API and OpenResponses 2026-04-24, its open specification.
+//!
+//! A conversation is a flat list of items (messages, reasoning, calls, results), each with an id of its own,
+//! so one item is one entry and nothing has to be grouped. An answer is a `response` object of 31 fields, all
+//! of which clients may rely on, and a stream is a life cycle of that object and its items. Reading is
+//! lenient, since no two servers agree on what may be missing; writing follows the specification to the
+//! letter, since clients validate.
+
+mod decode;
+mod encode;
+mod fields;
+mod item;
+mod parts;
+mod request_item;
+mod settings;
+mod tools;
+
+pub(crate) use decode::decode_request;
+pub(crate) use encode::encode_request;

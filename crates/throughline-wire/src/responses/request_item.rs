@@ -1,0 +1,205 @@
+//! Entries, written as items of a request.
+//!
+//! An item that came in this dialect and is intact goes out byte for byte. One that is built never carries an
+//! id: the provider looks up the ids it knows, and refuses a call or a message whose reasoning item was left
+//! out beside it.
+
+use super::parts::{self, Voice};
+use crate::input::{self, FREEFORM_FIELD};
+use crate::json::Writer;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use throughline_core::{
+    Action, Call, Dialect, Entry, Input, Kind, Part, Report, Return, Role, Rules, Said, Seal, Text, Thought,
+    Wire, outcome,
+};
+
+/// Writes entries as the items of one list, in their order.
+pub(super) struct ItemWriter<'w> {
+    writer: &'w mut Writer,
+    rules: &'w Rules,
+    report: &'w mut Report,
+    /// The ids of the calls that were written as calls of custom tools: their results are named alike.
+    custom_calls: BTreeSet<Text>,
+    /// The ids of all other calls.
+    function_calls: BTreeSet<Text>,
+}
+
+impl<'w> ItemWriter<'w> {
+    pub(super) fn new(writer: &'w mut Writer, rules: &'w Rules, report: &'w mut Report) -> Self {
+        Self { writer, rules, report, custom_calls: BTreeSet::new(), function_calls: BTreeSet::new() }
+    }
+
+    /// Writes one entry as an item; one that has no form here is reported instead.
+    pub(super) fn write(&mut self, entry: &Entry) {
+        let own = entry.wire.as_ref().filter(|wire| wire.dialect == Dialect::Responses);
+        match (own, &entry.kind) {
+            (Some(wire), Kind::Opaque { .. } | Kind::Reference { .. }) => self.writer.raw(&wire.text),
+            (Some(wire), kind) if entry.intact && self.goes_as_it_came(kind) => self.write_intact(wire, kind),
+            _ => self.build(entry, own),
+        }
+    }
+
+    /// Says whether the wire form of an intact entry is one that the backend takes.
+    fn goes_as_it_came(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Called(call) => self.rules.custom_tools || matches!(call.input, Input::Arguments(_)),
+            Kind::Returned(returned) => self.rules.custom_tools || !returned.freeform,
+            // The wire form of instructions is a field, not an item.
+            Kind::Said(said) => !said.standing,
+            _ => true,
+        }
+    }
+
+    fn write_intact(&mut self, wire: &Wire, kind: &Kind) {
+        if let Kind::Called(call) = kind {
+            let custom = matches!(call.input, Input::Freeform(_)) && !wire.text.contains(FREEFORM_FIELD);
+            self.note_call(&call.id, custom);
+        }
+        self.writer.raw(&wire.text);
+    }
+
+    fn note_call(&mut self, id: &Text, custom: bool) {
+        if custom {
+            self.custom_calls.insert(id.clone())
+        } else {
+            self.function_calls.insert(id.clone())
+        };
+    }
+
+    fn build(&mut self, entry: &Entry, own: Option<&Wire>) {
+        match &entry.kind {
+            Kind::Said(said) => self.build_message(said, entry),
+            Kind::Thought(thought) => self.build_reasoning(thought),
+            Kind::Called(call) => self.build_call(call, entry),
+            Kind::Returned(returned) => self.build_output(returned, entry),
+            Kind::HandedOver(_) | Kind::Summarised(_) | Kind::Reference { .. } | Kind::Opaque { .. } => {
+                let reason = "no item of responses can say this";
+                return self.report.entry(Action::Dropped, entry.place, reason);
+            }
+        }
+        for extra in own.iter().filter(|_| !is_standing(entry)).flat_map(|wire| &wire.extras) {
+            self.writer.field_raw(&extra.name, &extra.value);
+        }
+        self.writer.end_object();
+    }
+
+    fn build_message(&mut self, said: &Said, entry: &Entry) {
+        let (role, voice) = match said.role {
+            Role::System => ("system", Voice::Input),
+            Role::Developer => ("developer", Voice::Input),
+            Role::User => ("user", Voice::Input),
+            Role::Assistant => ("assistant", Voice::Output),
+        };
+        self.begin("message");
+        self.writer.field_str("role", role);
+        self.writer.key("content");
+        parts::write_parts(self.writer, &said.parts, voice, entry.place, self.report);
+    }
+
+    fn build_reasoning(&mut self, thought: &Thought) {
+        self.begin("reasoning");
+        self.writer.key("summary");
+        self.write_texts("summary_text", &thought.summary);
+        if !thought.content.is_empty() {
+            self.writer.key("content");
+            self.write_texts("reasoning_text", &thought.content);
+        }
+        if let Some(Seal::Encrypted(sealed)) = &thought.seal {
+            self.writer.field_str("encrypted_content", sealed);
+        }
+    }
+
+    fn write_texts(&mut self, tag: &str, texts: &[Text]) {
+        self.writer.begin_array();
+        for text in texts {
+            self.writer.begin_object();
+            self.writer.field_str("type", tag);
+            self.writer.field_str("text", text);
+            self.writer.end_object();
+        }
+        self.writer.end_array();
+    }
+
+    fn build_call(&mut self, call: &Call, entry: &Entry) {
+        let custom = self.rules.custom_tools && matches!(call.input, Input::Freeform(_));
+        self.note_call(&call.id, custom);
+        self.begin(if custom { "custom_tool_call" } else { "function_call" });
+        self.writer.field_str("call_id", &call.id);
+        self.writer.field_str("name", &call.name);
+        if let Some(namespace) = &call.namespace {
+            self.writer.field_str("namespace", namespace);
+        }
+        if custom {
+            self.writer.field_str("input", call.input.text());
+        } else {
+            let arguments = self.arguments_of(call, entry);
+            self.writer.field_str("arguments", &arguments);
+        }
+    }
+
+    /// Returns the arguments of a function call; nothing at all is written as an empty object.
+    fn arguments_of<'c>(&mut self, call: &'c Call, entry: &Entry) -> Cow<'c, str> {
+        let object = match &call.input {
+            Input::Arguments(text) if !self.rules.object_arguments && !text.is_empty() => {
+                return Cow::Borrowed(text.as_str());
+            }
+            input => input::as_object(input),
+        };
+        match (&call.input, &object) {
+            (Input::Freeform(_), _) => {
+                let reason = "the backend has no custom tools: the text is wrapped into an object";
+                self.report.entry(Action::Translated, entry.place, reason);
+            }
+            (Input::Arguments(_), Cow::Owned(_)) => {
+                let reason = "the arguments are no JSON object: wrapped into one";
+                self.report.entry(Action::Repaired, entry.place, reason);
+            }
+            (Input::Arguments(_), Cow::Borrowed(_)) => {}
+        }
+        object
+    }
+
+    fn build_output(&mut self, returned: &Return, entry: &Entry) {
+        self.begin(if self.answers_custom(returned) {
+            "custom_tool_call_output"
+        } else {
+            "function_call_output"
+        });
+        if let Some(id) = &returned.call_id {
+            self.writer.field_str("call_id", id);
+        }
+        self.writer.key("output");
+        let parts = outcome::marked(&returned.parts, returned.outcome, false);
+        match parts.as_slice() {
+            [] => self.writer.string(""),
+            [only] if is_plain_text(only) => self.writer.string(only.as_text().map_or("", |text| text)),
+            parts => parts::write_parts(self.writer, parts, Voice::Input, entry.place, self.report),
+        }
+    }
+
+    /// Says whether the result must be that of a custom tool: as its call was, if that is known.
+    fn answers_custom(&self, returned: &Return) -> bool {
+        match &returned.call_id {
+            Some(id) if self.custom_calls.contains(id) => true,
+            Some(id) if self.function_calls.contains(id) => false,
+            _ => self.rules.custom_tools && returned.freeform,
+        }
+    }
+
+    fn begin(&mut self, tag: &str) {
+        self.writer.begin_object();
+        self.writer.field_str("type", tag);
+    }
+}
+
+fn is_standing(entry: &Entry) -> bool {
+    entry.as_said().is_some_and(|said| said.standing)
+}
+
+/// Says whether the part is text and nothing else, so that a bare string says as much.
+fn is_plain_text(part: &Part) -> bool {
+    let own_extras =
+        part.wire.as_ref().is_some_and(|wire| wire.dialect == Dialect::Responses && !wire.extras.is_empty());
+    part.as_text().is_some() && !own_extras
+}
