@@ -1,1 +1,5 @@
-//! Integration tests of the binary.
+//! Integration tests of the binary: conversations with it, as a user has them.
+
+mod cli;
+mod convert;
+mod documents;

@@ -1,0 +1,157 @@
+//! The command line as it is typed.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use throughline_core::{Dialect, EmbedForm, ForeignReasoning, Strategy};
+
+/// Owns the tool history of LLM agents: any client, any backend, switch whenever you like.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Args {
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Color,
+    /// Say nothing but errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Translate request bodies from one dialect to another
+    ///
+    /// Reads one JSON document, or several (JSON Lines), and writes one line for each. Bad input ends with
+    /// exit code 2, the field and the offset on standard error, and nothing on standard output.
+    Convert(ConvertArgs),
+    /// Write the completion script of a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How to translate.
+#[derive(Debug, clap::Args)]
+pub struct ConvertArgs {
+    /// The dialect of the input
+    #[arg(long, value_name = "DIALECT")]
+    pub from: DialectName,
+    /// The dialect of the output
+    #[arg(long, value_name = "DIALECT")]
+    pub to: DialectName,
+    /// What the target accepts [default: the rules of the dialect's own provider]
+    #[arg(long, value_name = "RULES")]
+    pub rules: Option<String>,
+    /// How tool history is shown
+    #[arg(long, default_value = "native")]
+    pub strategy: StrategyName,
+    /// The form of text-embed
+    #[arg(long, value_name = "FORM", default_value = "plain")]
+    pub embed: EmbedName,
+    /// What becomes of reasoning that the target did not issue
+    #[arg(long, default_value = "drop")]
+    pub reasoning: ReasoningName,
+    /// The model name to send [default: the one in the request]
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Write what was changed, and why, to this file as JSON, one line for each document
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// The input [default: standard input]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Color {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// A dialect, as users write it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DialectName {
+    /// OpenAI Responses / OpenResponses
+    Responses,
+    /// Anthropic Messages
+    Messages,
+    /// Chat Completions
+    Chat,
+}
+
+/// A strategy, as users write it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum StrategyName {
+    /// As tool calls and results
+    Native,
+    /// As text in the user's role
+    TextEmbed,
+}
+
+/// A form of text-embed, as users write it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum EmbedName {
+    /// A heading and the result
+    Plain,
+    /// Comments that name call and result
+    Comments,
+}
+
+/// What becomes of foreign reasoning, as users write it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ReasoningName {
+    /// Left out
+    Drop,
+    /// What is readable of it becomes text
+    AsText,
+}
+
+impl Color {
+    /// Makes this the choice for everything that is printed.
+    pub fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+impl From<DialectName> for Dialect {
+    fn from(name: DialectName) -> Self {
+        match name {
+            DialectName::Responses => Self::Responses,
+            DialectName::Messages => Self::Messages,
+            DialectName::Chat => Self::Chat,
+        }
+    }
+}
+
+impl ConvertArgs {
+    /// Returns the strategy that the options name.
+    pub const fn strategy(&self) -> Strategy {
+        match (self.strategy, self.embed) {
+            (StrategyName::Native, _) => Strategy::Native,
+            (StrategyName::TextEmbed, EmbedName::Plain) => Strategy::TextEmbed(EmbedForm::Plain),
+            (StrategyName::TextEmbed, EmbedName::Comments) => Strategy::TextEmbed(EmbedForm::Comments),
+        }
+    }
+
+    /// Returns what becomes of foreign reasoning.
+    pub const fn foreign_reasoning(&self) -> ForeignReasoning {
+        match self.reasoning {
+            ReasoningName::Drop => ForeignReasoning::Drop,
+            ReasoningName::AsText => ForeignReasoning::AsText,
+        }
+    }
+}

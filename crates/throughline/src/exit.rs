@@ -1,0 +1,48 @@
+//! How a command ends: the exit codes that scripts hold on to.
+//!
+//! 0 done; 1 the answer is "no"; 2 usage, configuration or bad input; 3 a backend failed; 4 the store failed.
+
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// What the user gave is wrong.
+    #[error("{message}")]
+    BadInput {
+        /// What is wrong, and where.
+        message: String,
+        /// What to do about it.
+        hint: Option<&'static str>,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which one.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl CommandError {
+    /// Returns an error in what the user gave.
+    pub fn bad_input(message: impl Into<String>) -> Self {
+        Self::BadInput { message: message.into(), hint: None }
+    }
+
+    /// Returns the exit code that stands for it.
+    pub fn code(&self) -> ExitCode {
+        match self {
+            Self::BadInput { .. } | Self::File { .. } => ExitCode::from(2),
+        }
+    }
+
+    /// Returns what the user can do about it.
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::BadInput { hint, .. } => *hint,
+            Self::File { .. } => None,
+        }
+    }
+}
