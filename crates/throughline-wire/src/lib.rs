@@ -13,10 +13,20 @@
 pub mod json;
 pub mod sse;
 
+pub(crate) mod chat;
+pub(crate) mod messages;
+pub(crate) mod responses;
+
+mod dialects;
 mod input;
+mod place;
+mod restore;
 mod segment;
 mod status;
 
+pub use dialects::{decode_document, decode_request, encode_request};
+pub use place::path;
+pub use restore::Restorer;
 pub use status::{kind_of_status, status_of};
 
 use throughline_core::Text;
