@@ -1,1 +1,5 @@
 //! Integration tests of the dialects.
+
+mod goldens;
+mod laws;
+mod pretty;
