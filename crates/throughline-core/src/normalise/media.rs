@@ -9,8 +9,31 @@ use crate::{Action, Content, Entry, Kind, Part, Report, Return, Role, Said, Text
 
 const OPENING: &str = "[attachments of tool result ";
 
-fn heading(call_id: &str) -> Text {
-    Text::from(format!("{OPENING}{call_id}]"))
+const FROM: &str = ", from ";
+
+/// Heads the attachments of a result; they are numbered from one, unless the heading says otherwise.
+fn heading(call_id: &str, first: usize) -> Text {
+    match first {
+        1 => Text::from(format!("{OPENING}{call_id}]")),
+        _ => Text::from(format!("{OPENING}{call_id}{FROM}{first}]")),
+    }
+}
+
+fn read_heading(text: &str) -> Option<(&str, usize)> {
+    let inside = text.strip_prefix(OPENING)?.strip_suffix(']')?;
+    let numbered = inside.rsplit_once(FROM).and_then(|(id, first)| Some((id, first.parse().ok()?)));
+    Some(numbered.unwrap_or((inside, 1)))
+}
+
+/// Returns the number of the first attachment: one, unless the result itself has lines like ours in it.
+fn first_number(parts: &[Part]) -> usize {
+    let count = parts.iter().filter(|part| is_media(part)).count();
+    let occurs = |number| {
+        let line = stand_in(number);
+        parts.iter().filter_map(Part::as_text).any(|text| text.contains(&line))
+    };
+    // One beyond the last as well: whoever reads them stops at the first number that is missing.
+    (1..).find(|first| !(*first..=first + count).any(occurs)).unwrap_or(1)
 }
 
 fn stand_in(number: usize) -> String {
@@ -44,10 +67,11 @@ fn detach_one(entry: &mut Entry, report: &mut Report) -> Option<Entry> {
         return None;
     }
     let call_id = returned.call_id.clone().unwrap_or_default();
-    let mut parts = vec![Part::text(heading(&call_id))];
+    let first = first_number(&returned.parts);
+    let mut parts = vec![Part::text(heading(&call_id, first))];
     for part in &mut returned.parts {
         if is_media(part) {
-            let line = Part::text(stand_in(parts.len()));
+            let line = Part::text(stand_in(first + parts.len() - 1));
             parts.push(std::mem::replace(part, line));
         }
     }
@@ -60,65 +84,87 @@ fn detach_one(entry: &mut Entry, report: &mut Report) -> Option<Entry> {
 
 /// Puts media that were detached here back into their results.
 pub(super) fn reattach(entries: Vec<Entry>) -> Vec<Entry> {
-    if !entries.iter().any(|entry| attachments(entry).is_some()) {
+    if !entries.iter().any(|entry| attached_to(entry).is_some()) {
         return entries;
     }
     let mut out: Vec<Entry> = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let taken = attachments(&entry).is_some_and(|(call_id, media)| {
+    for mut entry in entries {
+        while let Some((call_id, first)) = attached_to(&entry) {
+            let media = media_of(&entry);
             let result = out.iter_mut().rev().find(|earlier| answers(earlier, call_id));
-            result.is_some_and(|result| put_back(result, media))
-        });
-        if !taken {
+            let taken = result.map_or(0, |result| put_back(result, media, first));
+            if taken == 0 {
+                break;
+            }
+            entry = without_first(&entry, 1 + taken);
+        }
+        if entry.as_said().is_none_or(|said| entry.intact || !said.parts.is_empty()) {
             out.push(entry);
         }
     }
     out
 }
 
-/// Returns the call id and the media of an entry that holds the attachments of a result.
-fn attachments(entry: &Entry) -> Option<(&str, &[Part])> {
+/// Returns the call whose attachments an entry begins with, and the number of the first.
+///
+/// More may follow them: a target that wants one message for all that the user says gets the attachments of
+/// several results, and what the user said next, in one.
+fn attached_to(entry: &Entry) -> Option<(&str, usize)> {
     let said = entry.as_said().filter(|said| said.role == Role::User)?;
-    let (first, media) = said.parts.split_first()?;
-    let call_id = first.as_text()?.strip_prefix(OPENING)?.strip_suffix(']')?;
-    (!media.is_empty() && media.iter().all(is_media)).then_some((call_id, media))
+    let heading = read_heading(said.parts.first()?.as_text()?)?;
+    said.parts.get(1).is_some_and(is_media).then_some(heading)
+}
+
+/// Returns the media behind the first part of what was said.
+fn media_of(entry: &Entry) -> &[Part] {
+    let parts = entry.as_said().map_or(&[][..], |said| said.parts.get(1..).unwrap_or_default());
+    let count = parts.iter().take_while(|part| is_media(part)).count();
+    &parts[..count]
+}
+
+fn without_first(entry: &Entry, count: usize) -> Entry {
+    match &entry.kind {
+        Kind::Said(said) => {
+            entry.altered(Kind::Said(Said { parts: said.parts[count..].to_vec(), ..said.clone() }))
+        }
+        _ => entry.clone(),
+    }
 }
 
 fn answers(entry: &Entry, call_id: &str) -> bool {
     entry.as_return().is_some_and(|returned| returned.call_id.as_ref().is_some_and(|id| id == call_id))
 }
 
-fn put_back(entry: &mut Entry, media: &[Part]) -> bool {
-    let Some(returned) = entry.as_return() else { return false };
-    let mut media = media.iter();
-    let mut number = 1;
+/// Puts media where the lines of a result stand in for them, and returns how many there were; none if a
+/// line has no counterpart.
+fn put_back(entry: &mut Entry, media: &[Part], first: usize) -> usize {
+    let Some(returned) = entry.as_return() else { return 0 };
+    let mut taken = 0;
     let mut parts = Vec::new();
     for part in &returned.parts {
         let Some(text) = part.as_text() else {
             parts.push(part.clone());
             continue;
         };
+        let before = taken;
         let mut rest: &str = text;
-        let mut found = false;
-        while let Some((before, after)) = split_at_line(rest, &stand_in(number)) {
-            let Some(attachment) = media.next() else { break };
+        while let Some((before, after)) = split_at_line(rest, &stand_in(first + taken)) {
+            let Some(attachment) = media.get(taken) else { return 0 };
             parts.extend((!before.is_empty()).then(|| Part::text(before)));
             parts.push(attachment.clone());
             rest = after;
-            number += 1;
-            found = true;
+            taken += 1;
         }
-        if !found {
+        if taken == before {
             parts.push(part.clone());
         } else if !rest.is_empty() {
             parts.push(Part::text(rest));
         }
     }
-    let complete = media.next().is_none();
-    if complete {
+    if taken > 0 {
         *entry = entry.altered(Kind::Returned(Return { parts, ..returned.clone() }));
     }
-    complete
+    taken
 }
 
 /// Splits a text at a line; the line breaks around it are nobody's.
@@ -164,11 +210,21 @@ mod tests {
     }
 
     #[test]
+    fn a_result_that_has_such_a_line_of_its_own_keeps_it() {
+        let original = result(vec![Part::text(stand_in(1)), Part::text("a"), image("b")]);
+        let mut items = vec![Item::lone(original.clone())];
+        detach(&mut items, &mut Report::default());
+        let back = reattach(items.into_iter().map(|item| item.entry).collect());
+        assert_eq!(back.len(), 1);
+        assert_eq!(back[0].kind, original.kind);
+    }
+
+    #[test]
     fn texts_that_were_joined_into_one_are_understood_too() {
         let joined = format!("two\n{}\npictures", stand_in(1));
         let attached = Said {
             role: Role::User,
-            parts: vec![Part::text(heading("call_1")), image("a")],
+            parts: vec![Part::text(heading("call_1", 1)), image("a")],
             standing: false,
         };
         let entries = vec![result(vec![Part::text(joined)]), Entry::new(Kind::Said(attached))];
@@ -177,6 +233,27 @@ mod tests {
             back[0].as_return().unwrap().parts,
             [Part::text("two"), image("a"), Part::text("pictures")]
         );
+    }
+
+    #[test]
+    fn attachments_of_several_results_in_one_message_find_their_ways() {
+        let of = |call_id: &str| {
+            let Kind::Returned(returned) = result(vec![Part::text(stand_in(1))]).kind else { panic!() };
+            Entry::new(Kind::Returned(Return { call_id: Some(call_id.into()), ..returned }))
+        };
+        let parts = vec![
+            Part::text(heading("call_1", 1)),
+            image("a"),
+            Part::text(heading("call_2", 1)),
+            image("b"),
+            image("mine"),
+            Part::text("and?"),
+        ];
+        let said = Entry::new(Kind::Said(Said { role: Role::User, parts, standing: false }));
+        let back = reattach(vec![of("call_1"), of("call_2"), said]);
+        assert_eq!(back[0].as_return().unwrap().parts, [image("a")]);
+        assert_eq!(back[1].as_return().unwrap().parts, [image("b")]);
+        assert_eq!(back[2].as_said().unwrap().parts, [image("mine"), Part::text("and?")]);
     }
 
     #[test]
