@@ -10,18 +10,25 @@
 //! together, since one of them alone would no longer match.
 
 mod calls;
+mod completeness;
 mod content;
 mod conversation;
 mod decode;
 mod encode;
+mod error;
 mod extras;
+mod finish;
 mod history;
 mod parts;
+mod reply;
 mod settings;
 mod tools;
+mod usage;
 
 pub(crate) use decode::decode_request;
 pub(crate) use encode::encode_request;
+pub(crate) use error::{decode_error, encode_error};
+pub(crate) use reply::{decode_reply, encode_reply};
 
 /// What the id of a call begins with that the client gave none.
 const WITHOUT_ID: &str = "call_without_id_";
