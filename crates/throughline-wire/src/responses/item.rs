@@ -34,7 +34,14 @@ pub(super) fn decode_item(node: Node<'_>, index: u32) -> Result<Entry, DecodeErr
     let mut entry = Entry::new(kind.unwrap_or(Kind::Opaque { kind: tag }));
     entry.wire = Some(wire);
     entry.place = Some(Place { message: index, block: None });
+    entry.intact = entry.as_call().is_none() || is_whole_call(node);
     Ok(entry)
+}
+
+/// Says whether a call names itself and its input as it should; otherwise the item says less than the entry.
+fn is_whole_call(node: Node<'_>) -> bool {
+    let is_text = |name: &str| node.field(name).is_some_and(|value| value.kind() == JsonKind::String);
+    is_text("call_id") && (is_text("arguments") || is_text("input"))
 }
 
 /// Returns the type of an item, which clients leave out of messages and references.
@@ -173,6 +180,13 @@ mod tests {
         let by_item = call(r#"{"type":"function_call","id":"fc_1","name":"f","arguments":"{}"}"#);
         assert_eq!(by_item.id, "fc_1");
         assert_eq!(call(r#"{"type":"function_call","name":"f","arguments":null}"#).id, "call_3");
+    }
+
+    #[test]
+    fn a_call_that_was_completed_here_is_not_sent_as_it_came() {
+        assert!(decode(r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}"#).intact);
+        assert!(!decode(r#"{"type":"function_call","name":"f","arguments":"{}"}"#).intact);
+        assert!(!decode(r#"{"type":"function_call","call_id":"c","name":"f","arguments":{}}"#).intact);
     }
 
     #[test]
