@@ -136,11 +136,16 @@ fn decode_result(document: &Document, node: Node<'_>, earlier: &[Entry]) -> Resu
 }
 
 /// Reads a result of the time before tools, which refers to its call by the function's name.
+///
+/// Some clients write the old role and the new id; then the id counts.
 fn decode_function_result(
     document: &Document,
     node: Node<'_>,
     earlier: &[Entry],
 ) -> Result<Held, DecodeError> {
+    if filled(node, "tool_call_id").is_some() {
+        return decode_result(document, node, earlier);
+    }
     let name = given(node, "name").map(|name| name.expect_text()).transpose()?;
     let call = name.as_ref().and_then(|name| last_call(earlier, |call| &call.name == name));
     let parts = decode_content(document, node.field("content"))?;
@@ -166,8 +171,7 @@ fn message_extras(node: Node<'_>) -> Vec<throughline_core::Extra> {
         ["role", "content", "refusal", "tool_calls", "function_call", "reasoning_content"];
     let mut extras = match filled(node, "role").as_deref() {
         Some("assistant") | None => extras_of(node, &ASSISTANT),
-        Some("tool") => extras_of(node, &["role", "content", "tool_call_id", "name"]),
-        Some("function") => extras_of(node, &["role", "content", "name"]),
+        Some("tool" | "function") => extras_of(node, &["role", "content", "tool_call_id", "name"]),
         Some("system" | "developer" | "user") => extras_of(node, &["role", "content"]),
         // The message is opaque as a whole.
         Some(_) => Vec::new(),
@@ -264,6 +268,13 @@ mod tests {
         assert_eq!((results[0].call_id.as_ref(), results[0].name.as_deref()), (None, Some("f")));
         assert_eq!((results[1].call_id.as_ref(), results[1].outcome), (None, Outcome::Error));
         assert_eq!(results[1].parts, [Part::text("no")]);
+    }
+
+    #[test]
+    fn a_function_result_with_an_id_is_an_ordinary_result() {
+        let entries = decode(r#"[{"role":"function","tool_call_id":"call_1","name":"f","content":"1"}]"#);
+        assert_eq!(entries[0].as_return().unwrap().call_id.as_deref(), Some("call_1"));
+        assert!(entries[0].envelope.as_ref().unwrap().0.wire.extras.is_empty());
     }
 
     #[test]
