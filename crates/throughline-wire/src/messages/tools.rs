@@ -33,7 +33,8 @@ fn decode_tool(tool: Node<'_>) -> Result<Tool, DecodeError> {
             (name.unwrap_or_else(|| kind.clone()), ToolForm::Hosted { kind }, kept)
         }
         None => {
-            let schema = given(tool, "input_schema").map(|schema| schema.raw_text());
+            let schema = given(tool, "input_schema").map(|schema| schema.expect_object()).transpose()?;
+            let schema = schema.map(|schema| schema.raw_text());
             let form = ToolForm::Function { schema, strict: given_bool(tool, "strict")? };
             let known = ["type", "name", "description", "input_schema", "strict"];
             let name = match name {
@@ -290,6 +291,13 @@ mod tests {
         let schema = Some(r#"{"type": "object"}"#.into());
         assert_eq!(tools[0].form, ToolForm::Function { schema, strict: None });
         assert_eq!(tools[0].wire.as_ref().unwrap().extras.len(), 1);
+    }
+
+    #[test]
+    fn a_schema_that_is_no_object_is_refused() {
+        let body = Document::parse(r#"{"tools":[{"name":"a","input_schema":"auto"}]}"#).unwrap();
+        let error = decode_tools(body.root()).unwrap_err();
+        assert_eq!(error.to_string(), "tools[0].input_schema: must be an object, not a string (at byte 37)");
     }
 
     #[test]
