@@ -8,12 +8,23 @@
 
 mod decode;
 mod encode;
+mod error;
 mod fields;
 mod item;
+mod output_item;
 mod parts;
+mod reply;
 mod request_item;
+mod response_object;
 mod settings;
+mod stream_encoder;
 mod tools;
+
+#[cfg(test)]
+mod conformance;
 
 pub(crate) use decode::decode_request;
 pub(crate) use encode::encode_request;
+pub(crate) use error::{decode_error, encode_error};
+pub(crate) use reply::{decode_reply, encode_reply};
+pub(crate) use stream_encoder::{ReasoningEvents, StreamEncoder};
