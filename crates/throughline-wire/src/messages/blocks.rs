@@ -181,23 +181,25 @@ fn is_spoken(entry: &Entry) -> bool {
 
 fn write_call(writer: &mut Writer, entry: &Entry, call: &Call, report: &mut Report) {
     let input = input::as_object(&call.input);
-    if let Some((action, reason)) = input_change(&call.input, &input, own(entry.wire.as_ref()).is_some()) {
+    if let Some((action, reason)) =
+        input_change(&call.input, matches!(input, Cow::Owned(_)), own(entry.wire.as_ref()).is_some())
+    {
         report.entry(action, entry.place, reason);
     }
     write_tool_use(writer, call, &input, |writer| write_extras(writer, entry.wire.as_ref()));
 }
 
 /// Returns what was done to an input to make it an object.
-fn input_change(input: &Input, object: &Cow<'_, str>, is_own: bool) -> Option<(Action, &'static str)> {
-    match (input, object) {
-        (Input::Freeform(_), _) => Some((Action::Translated, "free text was wrapped into an object")),
-        (_, Cow::Owned(_)) => {
+fn input_change(input: &Input, was_wrapped: bool, is_own: bool) -> Option<(Action, &'static str)> {
+    match input {
+        Input::Freeform(_) => Some((Action::Translated, "free text was wrapped into an object")),
+        Input::Arguments(_) if was_wrapped => {
             Some((Action::Repaired, "arguments that are no JSON object were wrapped into one"))
         }
-        (Input::Arguments(text), _) if is_own && text.is_empty() => {
+        Input::Arguments(text) if is_own && text.is_empty() => {
             Some((Action::Repaired, "the call had no input"))
         }
-        _ => None,
+        Input::Arguments(_) => None,
     }
 }
 
@@ -232,7 +234,9 @@ fn write_return(writer: &mut Writer, entry: &Entry, returned: &Return, report: &
 
 /// Writes a result's content: nothing if there is none, a string if it is one text.
 fn write_result_content(writer: &mut Writer, parts: &[Part], mut to: Destination<'_>) {
-    if let [Part { content: Content::Text(text), wire: None }] = parts {
+    if let [Part { content: Content::Text(text), wire }] = parts
+        && own(wire.as_ref()).is_none()
+    {
         if !text.is_empty() {
             writer.field_str("content", text);
         }

@@ -200,7 +200,7 @@ impl<'p> Conversation<'p> {
             write_entry(&mut list, entry, needs_seal, report);
         }
         if list.end() {
-            end_message(writer, segment.entries);
+            end_message(writer, role, segment.entries);
         }
     }
 }
@@ -232,25 +232,31 @@ fn write_plain(writer: &mut Writer, role: &str, text: &str, entries: &[Entry]) {
     writer.begin_object();
     writer.field_str("role", role);
     writer.field_str("content", text);
-    end_message(writer, entries);
+    end_message(writer, role, entries);
 }
 
 /// Ends a message with the fields that the messages of its entries had beside their content.
-fn end_message(writer: &mut Writer, entries: &[Entry]) {
+///
+/// A field of a message that is now told in another role would say something else there.
+fn end_message(writer: &mut Writer, role: &str, entries: &[Entry]) {
     let envelopes =
         entries.iter().filter_map(|entry| entry.envelope.as_ref()).map(|(envelope, _)| &**envelope);
     let mut names: Vec<&Text> = Vec::new();
-    for extra in envelopes.filter(|envelope| is_own(envelope)).flat_map(|envelope| &envelope.wire.extras) {
-        if !names.contains(&&extra.name) {
-            names.push(&extra.name);
-            writer.field_raw(&extra.name, &extra.value);
+    for envelope in envelopes.filter(|envelope| !envelope.wire.extras.is_empty() && had_role(envelope, role))
+    {
+        for extra in &envelope.wire.extras {
+            if !names.contains(&&extra.name) {
+                names.push(&extra.name);
+                writer.field_raw(&extra.name, &extra.value);
+            }
         }
     }
     writer.end_object();
 }
 
-fn is_own(envelope: &Envelope) -> bool {
-    envelope.wire.dialect == OWN
+fn had_role(envelope: &Envelope, role: &str) -> bool {
+    let message = Document::parse(envelope.wire.text.as_str()).ok().filter(|_| envelope.wire.dialect == OWN);
+    message.is_some_and(|message| message.root().field("role").is_some_and(|found| found.is_str(role)))
 }
 
 /// Returns the entries of the last segment without the white space at their end.

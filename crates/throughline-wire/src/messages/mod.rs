@@ -11,6 +11,8 @@ mod decode;
 mod encode;
 mod error;
 mod generation;
+#[cfg(test)]
+mod goldens;
 mod kept;
 mod parts;
 mod reasoning;

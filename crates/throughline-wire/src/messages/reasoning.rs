@@ -2,8 +2,8 @@
 //!
 //! Three fields play together: `thinking` says how, `output_config.effort` how hard, and `max_tokens` must
 //! leave room for it. Other dialects name an effort and count reasoning into their token limit. Where the
-//! model wants a budget, the effort is looked up in a table and cut to half of the client's limit; a limit
-//! that the client did not give grows by the budget.
+//! model wants a budget, the effort is looked up in a table and cut to half of the client's limit. A limit
+//! that the client did not give is the default and that budget on top, whichever form the model takes.
 
 use super::generation::{Generation, ThinkingForm};
 use super::kept::{given, given_number, given_text};
@@ -15,6 +15,9 @@ pub(super) const DEFAULT_MAX_TOKENS: u64 = 8192;
 
 /// The least budget that is accepted.
 const BUDGET_MIN: u64 = 1024;
+
+/// The budget of a client that wants reasoning and does not say how much.
+const BUDGET_UNSAID: u64 = 8192;
 
 /// Efforts in the words of any dialect, the budget that each stands for, and this dialect's word.
 const EFFORTS: [(&str, u64, &str); 6] = [
@@ -143,6 +146,8 @@ fn ask_for(
     }
     if adaptive {
         plan.thinking = Thinking::Adaptive;
+        let room = budget.or(known.map(|(_, budget, _)| *budget)).unwrap_or(BUDGET_UNSAID);
+        plan.max_tokens = limit.unwrap_or(DEFAULT_MAX_TOKENS + room);
         plan.effort =
             known.map(|(.., own)| *own).or_else(|| budget.map(effort_of)).map(|own| within(own, model));
         if word.is_none() && budget.is_some() {
@@ -150,7 +155,7 @@ fn ask_for(
         }
         return;
     }
-    let wanted = budget.or(known.map(|(_, budget, _)| *budget)).unwrap_or(BUDGET_MIN * 8);
+    let wanted = budget.or(known.map(|(_, budget, _)| *budget)).unwrap_or(BUDGET_UNSAID);
     give_budget(plan, wanted, limit, report);
 }
 
@@ -227,7 +232,8 @@ mod tests {
         let (plan, report) = planned(Some(1000), "minimal", "claude-opus-5");
         assert_eq!((plan.thinking, plan.effort), (Thinking::Adaptive, Some("low")));
         assert_eq!(report.changes, []);
-        assert_eq!(planned(None, "xhigh", "claude-opus-4-6").0.effort, Some("max"));
+        let (plan, _) = planned(None, "xhigh", "claude-opus-4-6");
+        assert_eq!((plan.effort, plan.max_tokens), (Some("max"), 8192 + 32_768));
     }
 
     #[test]

@@ -171,8 +171,8 @@ fn write_answered_thought(list: &mut BlockList<'_>, thought: &Thought) {
 mod tests {
     use super::*;
     use crate::messages::decode_request;
+    use crate::messages::goldens::json_goldens;
     use serde_json::{Value, json};
-    use std::path::Path;
     use throughline_core::{Call, Input, Usage};
 
     fn stamp(model: Option<&str>) -> Stamp {
@@ -197,17 +197,14 @@ mod tests {
 
     #[test]
     fn an_answer_in_this_dialect_goes_out_as_it_came() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/responses/messages");
-        for file in std::fs::read_dir(folder).unwrap() {
-            let path = file.unwrap().path();
-            let body = std::fs::read_to_string(&path).unwrap();
-            let Ok(mut expected) = serde_json::from_str::<Value>(&body) else { continue };
+        for (name, body) in json_goldens("responses") {
+            let mut expected: Value = serde_json::from_str(&body).unwrap();
             let again = encode_reply(&decoded(&body), &stamp(None), &ask());
-            if path.ends_with("deviations-lean.json") {
+            if name == "deviations-lean" {
                 // It called a tool and said that the turn was over.
                 expected["stop_reason"] = json!("tool_use");
             }
-            assert_eq!(serde_json::from_str::<Value>(&again).unwrap(), expected, "{}", path.display());
+            assert_eq!(serde_json::from_str::<Value>(&again).unwrap(), expected, "{name}");
         }
     }
 

@@ -7,7 +7,7 @@ use super::generation::Generation;
 use super::kept::{extras, given, given_number, given_text, is_significant};
 use super::reasoning::{self, Plan};
 use crate::json::{DecodeError, Document, Node, Writer};
-use throughline_core::{Action, Ask, Format, Number, Prompt, Report, Settings, Text};
+use throughline_core::{Action, Format, Number, Prompt, Report, Settings, Text};
 
 /// The fields that the canonical model expresses.
 const KNOWN: [&str; 16] = [
@@ -100,7 +100,7 @@ impl SettingsWriter<'_> {
         if self.prompt.ask.stream {
             writer.field_bool("stream", true);
         }
-        report_inexpressible(self.prompt.ask, settings, report);
+        report_inexpressible(settings, report);
     }
 
     fn write_sampling(&self, writer: &mut Writer, report: &mut Report) {
@@ -225,7 +225,7 @@ fn clamped(number: &Number, name: &'static str, report: &mut Report) -> Text {
 }
 
 /// Reports the settings that have no counterpart, unless they ask for nothing.
-fn report_inexpressible(ask: &Ask, settings: &Settings, report: &mut Report) {
+fn report_inexpressible(settings: &Settings, report: &mut Report) {
     let counts = |number: &Option<Number>| number.as_ref().is_some_and(|number| number.parse() != Ok(0.0));
     let notes = |metadata: &Option<Text>| {
         let document = metadata.as_ref().and_then(|metadata| Document::parse(metadata.as_str()).ok());
@@ -243,11 +243,7 @@ fn report_inexpressible(ask: &Ask, settings: &Settings, report: &mut Report) {
         ("store", settings.store == Some(true)),
     ];
     for (name, _) in inexpressible.into_iter().filter(|(_, says_something)| *says_something) {
-        report.field(
-            Action::Dropped,
-            name,
-            format!("no counterpart in messages for what {} says", ask.dialect),
-        );
+        report.field(Action::Dropped, name, "no counterpart in messages");
     }
 }
 

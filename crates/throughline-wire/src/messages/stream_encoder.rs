@@ -200,7 +200,7 @@ impl StreamEncoder {
             Ending::Stopped(stop) => {
                 self.begin_message(out);
                 self.end_all(out);
-                self.write_end(settled_stop(stop.clone(), self.has_calls), out);
+                self.write_end(&settled_stop(stop.clone(), self.has_calls), out);
             }
             ending => {
                 self.end_all(out);
@@ -216,11 +216,11 @@ impl StreamEncoder {
         self.take_turns(out);
     }
 
-    fn write_end(&self, stop: Stop, out: &mut Vec<Outgoing>) {
+    fn write_end(&self, stop: &Stop, out: &mut Vec<Outgoing>) {
         emit(out, "message_delta", |writer| {
             writer.key("delta");
             writer.begin_object();
-            write_stop(writer, Some(&stop));
+            write_stop(writer, Some(stop));
             writer.end_object();
             writer.key("usage");
             write_usage(writer, self.known_usage());
@@ -287,7 +287,7 @@ impl StreamEncoder {
                 self.think(Told::Summary(*index), text, out);
             }
             (Form::Thought { signature, .. }, Piece::Seal(Seal::Signature(piece))) => {
-                signature.push_str(piece)
+                signature.push_str(piece);
             }
             (Form::Thought { redacted, .. }, Piece::Seal(Seal::Redacted(piece))) => redacted.push_str(piece),
             (Form::Call, Piece::Text(text)) if !text.is_empty() => {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::messages::decode_request;
+use crate::messages::goldens::json_goldens;
 use serde_json::{Value, json};
-use std::path::Path;
 use throughline_core::{
     Ask, Call, Dialect, File, Format, Image, Input, Media, Outcome, Reasoning, Return, Rules, Settings,
     Target, Thought, Tool, ToolChoice, ToolForm, prepare,
@@ -91,25 +91,21 @@ fn untouched<'a>(ask: &'a Ask, rules: &'a Rules) -> Prompt<'a> {
 
 #[test]
 fn an_untouched_request_goes_back_equal() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/requests/messages");
     let mut rules = rules();
     rules.system = SystemRule::BesideOrWithin;
     let mut compared = 0;
-    for file in std::fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        let body = std::fs::read_to_string(&path).unwrap();
-        let Ok(document) = Document::parse(body.as_str()) else { continue };
-        let ask = decode_request(&document).unwrap();
+    for (name, body) in json_goldens("requests") {
+        let ask = asked(&body);
         // A call whose input is no object cannot go back, and results go back in one message.
-        let is_split = path.ends_with("results-split-over-users.json");
+        let is_split = name == "results-split-over-users";
         if is_split || ask.entries.iter().any(|entry| !entry.intact) {
             continue;
         }
         let mut report = Report::default();
         let again = encode_request(&untouched(&ask, &rules), &mut report);
         let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-        assert_eq!(parse(&again), parse(&body), "{}", path.display());
-        assert_eq!(report.changes, [], "{}", path.display());
+        assert_eq!(parse(&again), parse(&body), "{name}");
+        assert_eq!(report.changes, [], "{name}");
         compared += 1;
     }
     assert!(compared > 50);
@@ -374,4 +370,13 @@ fn nothing_makes_the_encoder_panic() {
     ]);
     let body = encoded_after(&ask, |prompt| prompt.entries = ask.entries.clone());
     assert_eq!(body["messages"][0]["content"][0]["text"], "s");
+}
+
+#[test]
+fn a_directive_does_not_follow_its_message_into_another_role() {
+    let directive = r#"{"role":"system","content":"Think.","output_config":{"effort":"high"}}"#;
+    let ask = asked(&format!(r#"{{"messages":[{{"role":"user","content":"a","x_seen":1}},{directive}]}}"#));
+    let (body, _) = encoded(&ask);
+    assert_eq!(body["messages"].as_array().unwrap().len(), 1);
+    assert_eq!((body["messages"][0].get("output_config"), &body["messages"][0]["x_seen"]), (None, &json!(1)));
 }

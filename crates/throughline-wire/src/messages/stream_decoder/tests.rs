@@ -1,9 +1,9 @@
 //! Streams as servers send them, good and odd.
 
 use super::*;
+use crate::messages::goldens::goldens;
 use crate::sse::SseDecoder;
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
 use throughline_core::{Assembler, Dialect, FailureKind, Reply, Usage};
 
 /// Decodes the data of events, without names.
@@ -52,13 +52,6 @@ fn inputs(reply: &Reply) -> Vec<&str> {
     reply.entries.iter().filter_map(|entry| entry.as_call()).map(|call| call.input.text().as_str()).collect()
 }
 
-fn goldens() -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/streams/messages");
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-    let streams = files.filter(|path| path.extension().is_some_and(|extension| extension == "sse"));
-    streams.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
-}
-
 /// Decodes a stream that arrives in these pieces.
 fn decode<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Vec<Frame> {
     let (mut sse, mut decoder, mut frames) = (SseDecoder::new(1 << 20), StreamDecoder::new(), Vec::new());
@@ -79,10 +72,9 @@ const CALL: &str = r#"{"type":"content_block_start","index":0,"content_block":{"
 
 #[test]
 fn every_recorded_stream_gives_legal_frames() {
-    for (path, stream) in goldens() {
-        let frames = decode([&stream[..]]);
-        println!("{}", path.display());
-        assert_legal(&frames);
+    for (name, stream) in goldens("streams", "sse") {
+        println!("{name}");
+        assert_legal(&decode([&stream[..]]));
     }
 }
 
@@ -237,7 +229,7 @@ proptest! {
         which: prop::sample::Index,
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
-        let goldens = goldens();
+        let goldens = goldens("streams", "sse");
         let (_, stream) = which.get(&goldens);
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         cuts.extend([0, stream.len()]);
