@@ -1,3 +1,3 @@
-//! For tests only.
+//! For tests only: the providers' rules, and the house rules as tests.
 
-pub mod validate;
+pub use throughline_validate as validate;

@@ -14,7 +14,8 @@ const PURE_DEPENDENCIES: &[(&str, &[&str])] = &[
 const ARROWS: &[(&str, &[&str])] = &[
     ("throughline", &["throughline-core", "throughline-wire"]),
     ("throughline-core", &[]),
-    ("throughline-testkit", &[]),
+    ("throughline-testkit", &["throughline-validate"]),
+    ("throughline-validate", &[]),
     ("throughline-wire", &["throughline-core"]),
 ];
 

@@ -2,8 +2,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tests read better with JSON passed as written")]
 
-use crate::validate::testing::{assert_clean, assert_rule, patched};
-use crate::validate::{Provider, validate};
+use crate::testing::{assert_clean, assert_rule, patched};
+use crate::{Provider, validate};
 use serde_json::{Value, json};
 
 /// A plain request with `patch` applied.

@@ -2,8 +2,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tests read better with JSON passed as written")]
 
-use crate::validate::Provider::{self, Mistral, OpenAiChat, StrictChat};
-use crate::validate::testing::{assert_clean, assert_rule, patched};
+use crate::Provider::{self, Mistral, OpenAiChat, StrictChat};
+use crate::testing::{assert_clean, assert_rule, patched};
 use serde_json::{Value, json};
 
 const ALL: [Provider; 3] = [OpenAiChat, Mistral, StrictChat];
@@ -158,7 +158,7 @@ fn a_strict_server_takes_plain_text_from_tools() {
     let body =
         |content: Value| talk(json!([calls(&[A]), {"role": "tool", "tool_call_id": A, "content": content}]));
     let parts = body(json!([{"type": "text", "text": "a"}]));
-    let found = crate::validate::validate(StrictChat, &parts);
+    let found = crate::validate(StrictChat, &parts);
     assert!(found.iter().any(|violation| violation.rule == "wrong-type"), "{found:#?}");
     assert_clean(StrictChat, &body(json!("a")));
     assert_clean(OpenAiChat, &parts);

@@ -2,8 +2,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tests read better with JSON passed as written")]
 
-use crate::validate::Provider::OpenAiResponses;
-use crate::validate::testing::{assert_clean, assert_rule, patched};
+use crate::Provider::OpenAiResponses;
+use crate::testing::{assert_clean, assert_rule, patched};
 use serde_json::{Value, json};
 
 /// A plain request with `patch` applied.
