@@ -141,11 +141,13 @@ impl Messages<'_> {
 
     fn assistant_segment(&mut self, segment: &Segment<'_>) {
         let suits = |message| suits(message, self.rules, self.loose_stay);
-        if segment.is_verbatim(Dialect::Chat) && segment.messages().all(suits) {
+        // Where roles take turns, all that the model says in a row is one message, reasoning included.
+        let alone = !self.rules.alternate || segment.messages().count() == 1;
+        if alone && segment.is_verbatim(Dialect::Chat) && segment.messages().all(suits) {
             let texts = segment.messages().filter_map(|message| verbatim(message, Dialect::Chat));
             return texts.for_each(|text| self.writer.raw(text));
         }
-        if segment.entries.iter().any(is_call) {
+        if self.rules.alternate || segment.entries.iter().any(is_call) {
             self.assistant(segment.entries);
         } else {
             self.talk(segment);

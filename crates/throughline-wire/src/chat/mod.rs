@@ -22,6 +22,10 @@ mod history;
 mod parts;
 mod reply;
 mod settings;
+mod stream_calls;
+mod stream_decoder;
+mod stream_encoder;
+mod stream_texts;
 mod tools;
 mod usage;
 
@@ -29,6 +33,8 @@ pub(crate) use decode::decode_request;
 pub(crate) use encode::encode_request;
 pub(crate) use error::{decode_error, encode_error};
 pub(crate) use reply::{decode_reply, encode_reply};
+pub(crate) use stream_decoder::StreamDecoder;
+pub(crate) use stream_encoder::StreamEncoder;
 
 /// What the id of a call begins with that the client gave none.
 const WITHOUT_ID: &str = "call_without_id_";
