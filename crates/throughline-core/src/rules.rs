@@ -30,6 +30,10 @@ pub struct Rules {
     pub media_in_results: bool,
     /// Whether a result may consist of several parts.
     pub parts_in_results: bool,
+    /// Whether files can be sent along.
+    pub files: bool,
+    /// Whether a refusal is anything else than text.
+    pub refusals: bool,
     /// Whether text without a visible character may be sent.
     pub blank_text: bool,
     /// Where system messages may stand.
@@ -86,6 +90,8 @@ pub enum SystemRule {
 /// What a backend demands of the reasoning that it is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasoningRule {
+    /// Whether all reasoning is rejected.
+    pub refused: bool,
     /// Whether reasoning without a seal is rejected.
     pub needs_seal: bool,
     /// Whether reasoning must be followed by something in the same turn.
@@ -174,6 +180,8 @@ impl Rules {
             own_extensions: true,
             media_in_results: true,
             parts_in_results: true,
+            files: true,
+            refusals: true,
             blank_text: true,
             system: SystemRule::BesideOrWithin,
             developer_role: true,
@@ -238,9 +246,14 @@ impl Rules {
             custom_tools: false,
             blank_text: false,
             parts_in_results: false,
+            files: false,
+            refusals: false,
+            // A system message may follow another or the user, but no answer and no result.
+            system: SystemRule::First,
             developer_role: false,
             user_after_results: false,
             assistant_last: false,
+            reasoning: ReasoningRule { refused: true, ..ReasoningRule::default() },
             ..Self::openai_chat()
         }
     }

@@ -1,7 +1,7 @@
 //! What only another dialect understands is taken out, and reported.
 
 use crate::{
-    Action, Content, Dialect, Entry, Kind, Media, Part, Place, Report, Return, Rules, Said, Text, Wire,
+    Action, Content, Dialect, Entry, File, Kind, Media, Part, Place, Report, Return, Rules, Said, Text, Wire,
 };
 
 /// Returns the entries without anything that the target's dialect has no words for.
@@ -50,8 +50,11 @@ fn native_parts(
     let is_native = |part: &Part| match &part.content {
         Content::Opaque { .. } => is_own(part.wire.as_ref(), rules.dialect) && rules.own_extensions,
         Content::Image(image) => !is_stored(&image.media) || is_own(part.wire.as_ref(), rules.dialect),
-        Content::File(file) => !is_stored(&file.media) || is_own(part.wire.as_ref(), rules.dialect),
-        Content::Text(_) | Content::Refusal(_) => true,
+        Content::File(file) => {
+            rules.files && (!is_stored(&file.media) || is_own(part.wire.as_ref(), rules.dialect))
+        }
+        Content::Refusal(_) => rules.refusals,
+        Content::Text(_) => true,
     };
     if parts.iter().all(is_native) {
         return None;
@@ -61,26 +64,41 @@ fn native_parts(
         if is_native(part) {
             kept.push(part.clone());
         } else {
-            let (what, stand_in) = describe(part);
-            report.entry(Action::Dropped, place, format!("{what} has no counterpart in {}", rules.dialect));
-            kept.extend(stand_in);
+            kept.extend(stand_in(part, place, rules, report));
         }
     }
     Some(kept)
 }
 
-/// Names a part that cannot be sent, and the words that stand in for it.
-fn describe(part: &Part) -> (Text, Option<Part>) {
-    let stored = |what: &str| {
-        let line = format!("[{what} left out: it is stored with another provider]");
-        (Text::from(format!("a stored {what}")), Some(Part::text(line)))
+/// Returns the words that stand in for a part that cannot be sent, and reports what became of it.
+fn stand_in(part: &Part, place: Option<Place>, rules: &Rules, report: &mut Report) -> Option<Part> {
+    let (action, reason, words) = match &part.content {
+        Content::Refusal(words) => (Action::Translated, "a refusal is sent as text".into(), words.clone()),
+        Content::File(File { media: Media::Plain(words), .. }) => {
+            (Action::Translated, "a file of text is sent as text".into(), words.clone())
+        }
+        Content::File(file) if !is_stored(&file.media) => {
+            let line = Text::from_static("[file left out: the target takes no files]");
+            (Action::Dropped, Text::from_static("the target takes no files"), line)
+        }
+        Content::Image(_) | Content::File(_) => {
+            let kind = if matches!(part.content, Content::Image(_)) { "image" } else { "file" };
+            let line = format!("[{kind} left out: it is stored with another provider]");
+            (
+                Action::Dropped,
+                format!("a stored {kind} has no counterpart in {}", rules.dialect).into(),
+                line.into(),
+            )
+        }
+        Content::Opaque { kind } => {
+            let reason = format!("{kind} has no counterpart in {}", rules.dialect);
+            report.entry(Action::Dropped, place, reason);
+            return None;
+        }
+        Content::Text(_) => return Some(part.clone()),
     };
-    match &part.content {
-        Content::Image(_) => stored("image"),
-        Content::File(_) => stored("file"),
-        Content::Opaque { kind } => (kind.clone(), None),
-        Content::Text(_) | Content::Refusal(_) => (Text::from_static("text"), None),
-    }
+    report.entry(action, place, reason);
+    Some(Part::text(words))
 }
 
 const fn is_stored(media: &Media) -> bool {

@@ -3,7 +3,7 @@
 //! Each step is a file that takes the entries and hands them on, in this order: foreign things are taken
 //! out, attachments put back into their results, pairs completed and placed, the strategy applied, reasoning
 //! sorted, ids and names mapped, media moved out of results, system messages placed, blank text removed,
-//! turns ordered. Each repair is in the report; an entry that needs none stays as it came.
+//! reasoning that nothing follows any more dropped, turns ordered. Each repair is in the report; an entry that needs none stays as it came.
 
 mod blank;
 mod foreign;
@@ -17,7 +17,7 @@ mod tests;
 mod turns;
 
 use crate::render;
-use crate::{Ask, Entry, Prompt, Report, Target};
+use crate::{Ask, Entry, Prompt, Report, Rules, Target};
 
 /// An entry on its way through the normaliser.
 #[derive(Clone, Debug)]
@@ -39,10 +39,10 @@ pub(crate) fn normalise<'a>(ask: &'a Ask, target: &Target<'a>, report: &mut Repo
     let rules = target.rules;
     let entries = foreign::without_foreign(&ask.entries, rules, report);
     let entries = if rules.media_in_results { media::reattach(entries) } else { entries };
-    let mut items = pairs::arrange(&entries, continues(ask, target), report);
+    let issued_elsewhere = continues(ask, &entries, rules).then_some(rules.call_id);
+    let mut items = pairs::arrange(&entries, issued_elsewhere, report);
     render::apply(target.strategy, &mut items, report);
     reasoning::sort(&mut items, target, report);
-    let without_reasoning = reasoning::must_be_off(&items, ask, rules, report);
     let names = names::name_tools(ask, rules, report);
     let ids = names::name_calls(&mut items, &names, rules, report);
     if !rules.media_in_results {
@@ -50,7 +50,9 @@ pub(crate) fn normalise<'a>(ask: &'a Ask, target: &Target<'a>, report: &mut Repo
     }
     system::place(&mut items, rules, report);
     blank::clear(&mut items, rules, report);
+    reasoning::drop_dangling(&mut items, rules, report);
     turns::order(&mut items, rules, report);
+    let without_reasoning = reasoning::must_be_off(&items, ask, rules, report);
     let (tools, tool_choice) = names::offer(ask, &items, &names, rules, report);
     Prompt {
         ask,
@@ -67,7 +69,7 @@ pub(crate) fn normalise<'a>(ask: &'a Ask, target: &Target<'a>, report: &mut Repo
 
 /// Says whether the request leans on history that the backend keeps, so that a result may answer a call
 /// that is not in the request.
-fn continues(ask: &Ask, target: &Target<'_>) -> bool {
-    let refers = || ask.entries.iter().any(|entry| matches!(entry.kind, crate::Kind::Reference { .. }));
-    ask.dialect == target.rules.dialect && (ask.previous.is_some() || ask.conversation.is_some() || refers())
+fn continues(ask: &Ask, entries: &[Entry], rules: &Rules) -> bool {
+    let refers = || entries.iter().any(|entry| matches!(entry.kind, crate::Kind::Reference { .. }));
+    ask.dialect == rules.dialect && (ask.previous.is_some() || ask.conversation.is_some() || refers())
 }

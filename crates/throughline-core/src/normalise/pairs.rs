@@ -2,17 +2,32 @@
 
 use super::Item;
 use crate::render::retold;
-use crate::{Action, Entry, Kind, Ledger, Oddity, Outcome, Part, Report, Return, Side, Text, joined_text};
+use crate::{
+    Action, Entry, Kind, Ledger, NameRule, Oddity, Outcome, Part, Report, Return, Side, Text, joined_text,
+};
+use std::collections::BTreeMap;
 
 const NO_RESULT: &str = "No result of this call was recorded. Whether the tool ran is not known.";
 
 /// Returns the entries with all results of a batch behind it and nothing unpaired.
 ///
-/// With `continues`, results of calls that are not here are left alone.
-pub(super) fn arrange(entries: &[Entry], continues: bool, report: &mut Report) -> Vec<Item> {
+/// Where calls may have been issued elsewhere, under ids of that form, their results are left alone.
+pub(super) fn arrange(
+    entries: &[Entry],
+    issued_elsewhere: Option<NameRule>,
+    report: &mut Report,
+) -> Vec<Item> {
     let ledger = Ledger::of(entries);
     let items = Vec::with_capacity(entries.len() + ledger.mismatches().len());
-    let mut arranger = Arranger { entries, ledger, continues, waiting: Vec::new(), items, report };
+    let mut arranger = Arranger {
+        entries,
+        ledger,
+        issued_elsewhere,
+        left_alone: BTreeMap::new(),
+        waiting: Vec::new(),
+        items,
+        report,
+    };
     arranger.run();
     arranger.items
 }
@@ -20,14 +35,16 @@ pub(super) fn arrange(entries: &[Entry], continues: bool, report: &mut Report) -
 struct Arranger<'a> {
     entries: &'a [Entry],
     ledger: Ledger,
-    continues: bool,
+    issued_elsewhere: Option<NameRule>,
+    /// The results that were left alone, by the ids of their calls.
+    left_alone: BTreeMap<&'a Text, usize>,
     /// The pairs of the batch under way, whose results are still to be placed.
     waiting: Vec<usize>,
     items: Vec<Item>,
     report: &'a mut Report,
 }
 
-impl Arranger<'_> {
+impl<'a> Arranger<'a> {
     fn run(&mut self) {
         let mut pairs = 0;
         for (at, entry) in self.entries.iter().enumerate() {
@@ -48,7 +65,7 @@ impl Arranger<'_> {
         self.place_results(self.entries.len());
     }
 
-    fn place(&mut self, at: usize, entry: &Entry) {
+    fn place(&mut self, at: usize, entry: &'a Entry) {
         match &entry.kind {
             Kind::Returned(returned) if self.ledger.pair_of(at).is_none() => {
                 self.place_unpaired(at, entry, returned);
@@ -118,20 +135,32 @@ impl Arranger<'_> {
         closing
     }
 
-    fn place_unpaired(&mut self, at: usize, entry: &Entry, returned: &Return) {
-        if let Some(Oddity::Duplicate { of }) = self.ledger.oddity_of(at) {
+    fn place_unpaired(&mut self, at: usize, entry: &'a Entry, returned: &'a Return) {
+        let first = match self.ledger.oddity_of(at) {
+            Some(Oddity::Duplicate { of }) => Some(of),
+            _ => returned.call_id.as_ref().and_then(|id| self.left_alone.get(id).copied()),
+        };
+        if let Some(of) = first {
             if self.entries[of].as_return().is_some_and(|first| same_result(first, returned)) {
                 self.report.entry(Action::Dropped, entry.place, "the same result came twice");
                 return;
             }
             self.report.entry(Action::Repaired, entry.place, "a second, other result, retold as text");
-        } else if self.continues {
+        } else if let Some(id) = self.issued(returned) {
+            self.left_alone.insert(id, at);
             self.items.push(Item::lone(entry.clone()));
             return;
         } else {
             self.report.entry(Action::Repaired, entry.place, "a result without its call, retold as text");
         }
         self.items.push(Item::lone(retold(entry, returned)));
+    }
+
+    /// Returns the id of a call that the target itself may have issued in a request before this one.
+    fn issued(&self, returned: &'a Return) -> Option<&'a Text> {
+        let rule = self.issued_elsewhere?;
+        let is_here = |id: &Text| self.entries.iter().filter_map(Entry::as_call).any(|call| &call.id == id);
+        returned.call_id.as_ref().filter(|id| rule.admits(id) && !is_here(id))
     }
 }
 

@@ -27,9 +27,6 @@ pub(super) fn sort(items: &mut Vec<Item>, target: &Target<'_>, report: &mut Repo
         let retold = retell(&item.entry, thought, target, report);
         out.extend(retold.map(Item::lone));
     }
-    if target.rules.reasoning.needs_follower {
-        drop_dangling(&mut out, report);
-    }
     *items = out;
 }
 
@@ -40,7 +37,8 @@ fn may_return(entry: &Entry, thought: &Thought, target: &Target<'_>) -> bool {
         // Nobody says who issued it: a client that resends it in the target's own dialect is trusted.
         _ => dialect_of(entry) == Some(target.rules.dialect),
     };
-    is_own && entry.intact && (is_sealed(thought) || !target.rules.reasoning.needs_seal)
+    let rule = target.rules.reasoning;
+    is_own && entry.intact && !rule.refused && (is_sealed(thought) || !rule.needs_seal)
 }
 
 fn dialect_of(entry: &Entry) -> Option<crate::Dialect> {
@@ -84,8 +82,11 @@ fn readable(thought: &Thought) -> Text {
     Text::from(texts.iter().map(Text::as_str).collect::<Vec<_>>().join("\n\n"))
 }
 
-/// Drops reasoning that nothing follows in its turn.
-fn drop_dangling(items: &mut Vec<Item>, report: &mut Report) {
+/// Drops reasoning that nothing follows in its turn, where something must.
+pub(super) fn drop_dangling(items: &mut Vec<Item>, rules: &Rules, report: &mut Report) {
+    if !rules.reasoning.needs_follower {
+        return;
+    }
     let mut followed = false;
     let mut kept: Vec<Item> = Vec::with_capacity(items.len());
     for item in items.drain(..).rev() {
@@ -94,7 +95,8 @@ fn drop_dangling(items: &mut Vec<Item>, report: &mut Report) {
             report.entry(Action::Dropped, item.entry.place, "nothing follows this reasoning");
             continue;
         }
-        followed = item.entry.side() == Side::Assistant;
+        // Of several in a row, only the last is followed by what it led to.
+        followed = item.entry.side() == Side::Assistant && !is_thought;
         kept.push(item);
     }
     kept.reverse();
@@ -116,11 +118,18 @@ pub(super) fn must_be_off(items: &[Item], ask: &Ask, rules: &Rules, report: &mut
     true
 }
 
-/// Says whether the last assistant turn, if the model is to go on from it, opens with reasoning.
+/// Says whether the turn under way, if there is one, opens with reasoning.
+///
+/// The rounds of a tool loop are one turn, in which a model may think only once, before its first call: it is
+/// enough that the first or the last round opens with a thought.
 fn opens_with_thought(items: &[Item]) -> bool {
-    let Some(last) = items.iter().rposition(|item| item.entry.side() == Side::Assistant) else { return true };
-    let before = items[..last].iter().rposition(|item| item.entry.side() != Side::Assistant);
-    let segment = &items[before.map_or(0, |at| at + 1)..=last];
-    let under_way = last + 1 == items.len() || segment.iter().any(|item| item.entry.as_call().is_some());
-    !under_way || matches!(segment[0].entry.kind, Kind::Thought(_))
+    let is_assistant = |item: &Item| item.entry.side() == Side::Assistant;
+    let rounds: Vec<&[Item]> = items.chunk_by(|a, b| is_assistant(a) == is_assistant(b)).collect();
+    let goes_on = |round: &&&[Item]| {
+        is_assistant(&round[0]) || round.iter().any(|item| item.entry.as_return().is_some())
+    };
+    let mut under_way = rounds.iter().rev().take_while(goes_on).filter(|round| is_assistant(&round[0]));
+    let Some(last) = under_way.next() else { return true };
+    let first = under_way.last().unwrap_or(last);
+    [first, last].iter().any(|round| matches!(round[0].entry.kind, Kind::Thought(_)))
 }

@@ -2,7 +2,8 @@
 //!
 //! `s` system, `d` developer, `u` user, `a` assistant, `t` sealed thought, `t0` unsealed thought, `x` an
 //! opaque item of the target, `y` one of another dialect, `c:ID` call, `r:ID` result, `e:ID` failed result,
-//! `i:ID` result with an image, `r` result without an id; `u-` and `a-` say nothing but white space. What
+//! `i:ID` result with an image, `r` result without an id; `u-` and `a-` say nothing but white space,
+//! `x-` nothing at all. What
 //! comes out is written the same way; `+` stands for something that was put in, `~` for a retold entry.
 
 use crate::{
@@ -20,6 +21,7 @@ fn entry(word: &str, dialect: Dialect) -> Entry {
         "u" => Entry::said(Role::User, "u"),
         "a" => Entry::said(Role::Assistant, "a"),
         "u-" => Entry::said(Role::User, " \n"),
+        "x-" => Entry::new(Kind::Said(Said { role: Role::Assistant, parts: vec![], standing: false })),
         "a-" => Entry::said(Role::Assistant, ""),
         "t" | "t0" => {
             let seal = (head == "t").then(|| Seal::Signature("sig".into()));
@@ -196,6 +198,21 @@ fn an_orphan_of_a_continued_answer_is_left_alone() {
 }
 
 #[test]
+fn an_orphan_of_a_continued_answer_is_retold_if_that_answer_cannot_have_called_it() {
+    let shown = |line: &str| {
+        let rules = Rules::of_dialect(Dialect::Responses);
+        let mut ask = ask(words(line, Dialect::Responses), Dialect::Responses);
+        ask.previous = Some("resp_1".into());
+        prepare(&ask, &Target::new(&rules)).0.entries.iter().map(word).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(shown("r:1 r:1 e:1"), "r:1 u~1", "a result is given once");
+    assert_eq!(shown("r"), "u~", "an id is needed");
+    assert_eq!(shown("r:1 u c:1 r:1"), "u~1 u c:1 r:1", "the call is here, and has its result");
+    let long = "x".repeat(65);
+    assert_eq!(shown(&format!("r:{long}")), format!("u~{long}"), "the target issues no such id");
+}
+
+#[test]
 fn ids_that_recur_are_told_apart_where_the_target_wants_that() {
     let (shown, report) = run("anthropic", "u c:1 r:1 u c:1 r:1");
     let ids: Vec<&str> = shown.split(' ').filter_map(|word| word.strip_prefix("c:")).collect();
@@ -214,6 +231,7 @@ fn an_item_id_and_a_missing_id_are_replaced_by_the_call_id() {
 
 #[test]
 fn system_messages_stand_where_the_target_allows_them() {
+    check("mistral", "s u a s u", "s u a u~s u");
     check("anthropic", "s d u s a", "s s u u~s a");
     check("openai-chat", "d u", "d u");
     check("strict-chat", "s d u s a u", "ss u+ a u");
@@ -252,6 +270,8 @@ fn reasoning_without_a_seal_is_not_sent_where_seals_are_checked() {
 #[test]
 fn reasoning_that_nothing_follows_is_not_sent_to_responses() {
     check("openai-responses", "u t u t a", "u u t a");
+    check("openai-responses", "u t t a", "u t a");
+    check("openai-responses", "u t x- u", "u u");
 }
 
 #[test]
@@ -294,12 +314,40 @@ fn reasoning_is_switched_off_for_a_turn_that_does_not_open_with_it() {
     assert!(off("u c:1 r:1"));
     assert!(!off("u t c:1 r:1"));
     assert!(!off("u c:1 r:1 a u"), "an older turn does not matter");
+    assert!(!off("u t c:1 r:1 c:2 r:2"), "a model may think once in a whole tool loop");
+    assert!(!off("u c:1 r:1 t c:2 r:2"), "or come to think later");
+    assert!(off("u t a u c:1 r:1"));
+    assert!(off("u a u-"), "what is left is a turn under way");
 }
 
 #[test]
 fn media_leave_results_that_are_text_only() {
     check("openai-chat", "u c:1 c:2 i:1 r:2 a", "u c:1 c:2 r:1 r:2 u~media a");
     check_untouched("anthropic", "u c:1 i:1");
+}
+
+#[test]
+fn mistral_gets_neither_reasoning_nor_refusals_nor_files() {
+    let rules = Rules::from_name("mistral").unwrap();
+    let mut entries = words("u t0 a u", Dialect::Chat);
+    let part = |content| Part { content, wire: None };
+    entries[2] = entries[2].altered(Kind::Said(Said {
+        role: Role::Assistant,
+        parts: vec![part(Content::Refusal("no".into()))],
+        standing: false,
+    }));
+    let file = |media| part(Content::File(crate::File { media, name: None }));
+    entries[3] = entries[3].altered(Kind::Said(Said {
+        role: Role::User,
+        parts: vec![file(Media::Plain("words".into())), file(Media::Url("https://example.com/a.pdf".into()))],
+        standing: false,
+    }));
+    let ask = ask(entries, Dialect::Chat);
+    let (prompt, report) = prepare(&ask, &Target::new(&rules));
+    let texts: Vec<_> =
+        prompt.entries.iter().map(|entry| crate::joined_text(&entry.as_said().unwrap().parts)).collect();
+    assert_eq!(texts, ["u", "no", "words\n[file left out: the target takes no files]"]);
+    assert_eq!((report.count(Action::Dropped), report.count(Action::Translated)), (2, 2));
 }
 
 #[test]
