@@ -17,8 +17,10 @@ mod reply;
 mod request_item;
 mod response_object;
 mod settings;
+mod stream_decoder;
 mod stream_encoder;
 mod tools;
+mod tracked;
 
 #[cfg(test)]
 mod conformance;
@@ -27,4 +29,6 @@ pub(crate) use decode::decode_request;
 pub(crate) use encode::encode_request;
 pub(crate) use error::{decode_error, encode_error};
 pub(crate) use reply::{decode_reply, encode_reply};
-pub(crate) use stream_encoder::{ReasoningEvents, StreamEncoder};
+pub(crate) use stream_decoder::StreamDecoder;
+pub use stream_encoder::ReasoningEvents;
+pub(crate) use stream_encoder::StreamEncoder;

@@ -18,7 +18,7 @@ use throughline_core::{Ask, BlockId, BlockKind, Ending, Frame, Text, Usage};
 
 /// What the events of raw reasoning are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ReasoningEvents {
+pub enum ReasoningEvents {
     /// `response.reasoning.*`, as the specification has it.
     #[default]
     Spec,
