@@ -20,14 +20,19 @@ pub(crate) mod responses;
 mod dialects;
 mod input;
 mod place;
+mod replies;
 mod restore;
 mod segment;
 mod status;
+mod streams;
 
 pub use dialects::{decode_document, decode_request, encode_request};
 pub use place::path;
+pub use replies::{decode_error, decode_reply, encode_error, encode_reply};
+pub use responses::ReasoningEvents;
 pub use restore::Restorer;
 pub use status::{kind_of_status, status_of};
+pub use streams::{MAX_EVENT_BYTES, StreamDecoder, StreamEncoder};
 
 use throughline_core::Text;
 

@@ -5,6 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "goldens are files")]
 
+mod answers;
 mod requests;
 
 use std::path::{Path, PathBuf};

@@ -32,7 +32,8 @@ fn shown_request(body: &str, from: Dialect, to: Dialect) -> String {
 fn shown_report(report: &Report, dialect: Dialect) -> String {
     let mut shown = format!("{report}\n");
     for change in &report.changes {
-        let _ = writeln!(shown, "{} {}: {}", change.action.name(), path(dialect, &change.subject), change.reason);
+        let _ =
+            writeln!(shown, "{} {}: {}", change.action.name(), path(dialect, &change.subject), change.reason);
     }
     shown
 }
