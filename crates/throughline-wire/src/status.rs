@@ -26,7 +26,8 @@ pub fn status_of(kind: FailureKind) -> u16 {
 pub fn kind_of_status(status: u16) -> FailureKind {
     match status {
         402 => FailureKind::RateLimited,
-        408 => FailureKind::TimedOut,
+        // 524 is one proxy's word for a backend that did not answer in time.
+        408 | 524 => FailureKind::TimedOut,
         // Not a registered status: one provider's word for having no capacity.
         529 => FailureKind::Overloaded,
         405..=499 if !matches!(status, 409 | 413 | 429) => FailureKind::InvalidRequest,
