@@ -3,7 +3,7 @@
 //! A call never stands in the assistant's role, in no form: models imitate what they see themselves say.
 //! Content cannot pass for a marker: a line of it that begins like one is set apart.
 
-use crate::{Call, Entry, Kind, Part, Return, Role, Said, Text, outcome};
+use crate::{Call, Content, Entry, Kind, Part, Return, Role, Said, Text, outcome};
 
 const HEADING: &str = "Context (tool result):";
 const COMMENT: &str = "<!-- prior-tool";
@@ -27,7 +27,7 @@ pub(super) fn embedded(entry: &Entry, returned: &Return, call: Option<&Call>, fo
     let mut parts: Vec<Part> =
         outcome::marked(&returned.parts, returned.outcome, false).iter().map(set_apart).collect();
     match parts.first_mut() {
-        Some(Part { content: crate::Content::Text(text), wire }) => {
+        Some(Part { content: Content::Text(text), wire }) => {
             *text = Text::from(format!("{heading}\n{text}"));
             *wire = None;
         }
@@ -49,7 +49,12 @@ fn comment_safe(text: &str) -> String {
 }
 
 /// Returns the part with every line that begins like a marker pushed aside by a space.
+///
+/// What only a result may hold (a reference to a tool, say) is refused in a message, and is named instead.
 fn set_apart(part: &Part) -> Part {
+    if let Content::Opaque { kind } = &part.content {
+        return Part::text(format!("[{kind} left out]"));
+    }
     match part.as_text() {
         Some(text) if text.contains(HEADING) || text.contains(COMMENT) => {
             let lines: Vec<_> = text.split('\n').map(line_set_apart).collect();
@@ -110,6 +115,12 @@ mod tests {
         let expected = "<!-- prior-tool: read | id: call_1 | args: {\"path\":\"a --\\u003e b\"} -->\n\
                         <!-- prior-tool-result: call_1 -->\nok";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_only_a_result_may_hold_is_named_instead() {
+        let opaque = Part { content: Content::Opaque { kind: "tool_reference".into() }, wire: None };
+        assert_eq!(set_apart(&opaque), Part::text("[tool_reference left out]"));
     }
 
     #[test]
