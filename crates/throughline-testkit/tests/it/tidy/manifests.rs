@@ -14,6 +14,7 @@ const PURE_DEPENDENCIES: &[(&str, &[&str])] = &[
 const ARROWS: &[(&str, &[&str])] = &[
     ("throughline", &["throughline-core", "throughline-wire"]),
     ("throughline-core", &[]),
+    ("throughline-gateway", &["throughline-core", "throughline-store", "throughline-wire"]),
     ("throughline-testkit", &["throughline-validate"]),
     ("throughline-validate", &[]),
     ("throughline-wire", &["throughline-core"]),

@@ -1,0 +1,198 @@
+//! The keys of the configuration, as one list: what is known, what a variable may set, what has an effect.
+//!
+//! The structs in `file.rs` are what is read; this list is what is *said* about it: the nearest key to a
+//! misspelt one, the names of the variables, the warning about settings that nothing reads yet, and the test
+//! that the documentation leaves none out. A test holds the list and the structs together.
+
+/// What a list of keys says about one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Where it stands; `[]` stands for the number of an element.
+    pub path: &'static str,
+    /// Whether this version acts upon it. One that it does not act upon is kept, with a warning.
+    pub has_effect: bool,
+}
+
+/// Every key, in the order in which they are documented.
+pub const KEYS: &[Key] = &[
+    now("listen"),
+    now("active"),
+    now("store.url"),
+    now("store.on_failure"),
+    now("auth.keys"),
+    now("limits.body_bytes"),
+    now("limits.header_bytes"),
+    now("limits.concurrent_requests"),
+    now("limits.request_timeout"),
+    now("backends[].name"),
+    now("backends[].dialect"),
+    now("backends[].base_url"),
+    now("backends[].api_key"),
+    now("backends[].default_model"),
+    now("backends[].models"),
+    later("backends[].context_window"),
+    now("backends[].native_tool_history"),
+    now("backends[].server_state"),
+    now("backends[].reasoning"),
+    now("backends[].fallback"),
+    now("backends[].rules"),
+    now("backends[].headers"),
+    now("backends[].timeouts.connect"),
+    now("backends[].timeouts.idle"),
+    now("backends[].http2"),
+    later("backends[].history.recent_calls_to_keep"),
+    later("backends[].history.truncation_threshold"),
+    later("backends[].history.budget"),
+    later("backends[].history.recall"),
+    later("backends[].history.policy"),
+    later("backends[].history.rules[].tools"),
+    later("backends[].history.rules[].kind"),
+    later("backends[].history.rules[].key"),
+    later("history.recent_calls_to_keep"),
+    later("history.truncation_threshold"),
+    later("history.budget"),
+    later("history.recall"),
+    later("history.policy"),
+    later("history.rules[].tools"),
+    later("history.rules[].kind"),
+    later("history.rules[].key"),
+    later("handover.mode"),
+    later("handover.summary"),
+    later("handover.summary_backend"),
+    later("handover.max_result_chars"),
+    later("handover.max_tool_context_chars"),
+];
+
+/// Returns the variable that overrides a key, if one does: `history.budget` is `THROUGHLINE_HISTORY_BUDGET`.
+///
+/// What stands in a list of tables has none; a secret in it can refer to any variable.
+#[must_use]
+pub fn variable(path: &str) -> Option<String> {
+    if path.contains("[]") {
+        return None;
+    }
+    Some(format!("THROUGHLINE_{}", path.replace('.', "_").to_uppercase()))
+}
+
+/// Returns the path as the list of keys has it: `backends[2].name` is `backends[].name`.
+#[must_use]
+pub fn pattern(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    let mut in_brackets = false;
+    for c in path.chars() {
+        in_brackets = (in_brackets || c == '[') && c != ']';
+        if !in_brackets || c == '[' {
+            pattern.push(c);
+        }
+    }
+    pattern
+}
+
+/// Says whether `pattern` is a key, or a table or list that holds some.
+#[must_use]
+pub fn is_known(pattern: &str) -> bool {
+    let below = |path: &str| path.strip_prefix(pattern).is_some_and(|rest| rest.starts_with(['.', '[']));
+    KEYS.iter().any(|key| key.path == pattern || below(key.path))
+}
+
+/// Says whether `pattern` is a key itself, below which everything is the user's own.
+#[must_use]
+pub fn is_leaf(pattern: &str) -> bool {
+    KEYS.iter().any(|key| key.path == pattern)
+}
+
+/// Says whether the value of a key may be a secret, so that no error may repeat it.
+#[must_use]
+pub fn is_secret(pattern: &str) -> bool {
+    ["auth.keys", "backends[].api_key", "backends[].headers", "store.url"]
+        .iter()
+        .any(|secret| pattern.starts_with(secret))
+}
+
+/// Returns the names that are known directly below `parent`, in their order.
+#[must_use]
+pub fn names_below(parent: &str) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for key in KEYS {
+        let rest = if parent.is_empty() {
+            Some(key.path)
+        } else {
+            key.path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('.'))
+        };
+        let Some(name) = rest.and_then(|rest| rest.split(['.', '[']).next()) else { continue };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns the one of `names` that `wrong` was probably meant to be.
+#[must_use]
+pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let tolerated = (wrong.chars().count() / 3).max(2);
+    names
+        .into_iter()
+        .map(|name| (distance(&wrong.to_lowercase(), name), name))
+        .filter(|(distance, _)| *distance <= tolerated)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Returns how many characters have to be put in, taken out or replaced to make `a` into `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+const fn now(path: &'static str) -> Key {
+    Key { path, has_effect: true }
+}
+
+const fn later(path: &'static str) -> Key {
+    Key { path, has_effect: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_finds_its_neighbour() {
+        for (wrong, expected) in
+            [("lisen", "listen"), ("backend", "backends"), ("Active", "active"), ("stor", "store")]
+        {
+            assert_eq!(nearest(wrong, names_below("")), Some(expected), "{wrong}");
+        }
+        assert_eq!(nearest("telemetry", names_below("")), None);
+        assert_eq!(nearest("baseurl", names_below("backends[]")), Some("base_url"));
+    }
+
+    #[test]
+    fn a_table_is_known_by_what_is_in_it() {
+        for known in ["history", "history.rules[]", "backends[].timeouts", "listen"] {
+            assert!(is_known(known), "{known}");
+        }
+        for unknown in ["hist", "listen.port", "backends[].timeouts.total"] {
+            assert!(!is_known(unknown), "{unknown}");
+        }
+        assert_eq!(pattern("backends[12].history.rules[0].kind"), "backends[].history.rules[].kind");
+    }
+
+    #[test]
+    fn variables_are_named_after_their_keys() {
+        assert_eq!(variable("listen").as_deref(), Some("THROUGHLINE_LISTEN"));
+        assert_eq!(variable("store.on_failure").as_deref(), Some("THROUGHLINE_STORE_ON_FAILURE"));
+        assert_eq!(variable("backends[].name"), None);
+    }
+}

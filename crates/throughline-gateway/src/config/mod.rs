@@ -1,0 +1,33 @@
+//! Configuration: what was written, where, and what it means.
+//!
+//! There are two forms. [`FileConfig`] is what is written: everything optional, every key known or an error.
+//! [`Config`] is what is meant: every value there, checked, with the place that it came from. [`load`] leads
+//! from the one to the other, with variables and flags in between.
+
+mod address;
+mod backend;
+mod error;
+mod file;
+pub mod keys;
+pub mod providers;
+mod resolve;
+mod source;
+mod template;
+mod values;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+pub use address::{BaseUrl, Endpoint};
+pub use error::{ConfigError, ConfigErrors, Source, Warning};
+pub use file::{FileConfig, ToolRule};
+pub use resolve::{
+    Backend, Config, Credential, Effective, Handover, History, Limits, ModelRule, StoreConfig, StoreLocation,
+    Timeouts,
+};
+pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, load};
+pub use template::template;
+pub use values::{
+    Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,
+};

@@ -1,0 +1,484 @@
+//! The configuration as meant: every value there, checked, and without half-states.
+//!
+//! All problems are found before any is reported. Each value is noted, with the place it came from, as
+//! `config show` prints it; secrets are noted by reference only.
+
+use super::address::{Endpoint, parse_listen};
+use super::backend;
+use super::error::{ConfigError, ConfigErrors, Source, Sources, Warning};
+use super::file::{FileConfig, HandoverSection, HistorySection, LimitsSection, StoreSection, ToolRule};
+use super::keys::{self, KEYS};
+use super::source::{BackendsFrom, Surroundings, Written};
+use super::values::{
+    Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TimeLimit,
+};
+use crate::secret::{AccessKeys, Secret, SecretRef};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_core::{Dialect, Rules, Text};
+
+/// The configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// The folder that history is kept in.
+    pub data: PathBuf,
+    /// The file that was read, to be watched.
+    pub file: Option<PathBuf>,
+    /// Where history is kept.
+    pub store: StoreConfig,
+    /// The keys that clients may present. Without any, only loopback may connect.
+    pub access: AccessKeys,
+    /// How much is accepted.
+    pub limits: Limits,
+    /// The backends; at least one, each name once.
+    pub backends: Vec<Arc<Backend>>,
+    /// Who said which backends there are.
+    pub backends_from: BackendsFrom,
+    /// The name of the backend for requests whose model name chooses none. One of `backends`.
+    pub active: Text,
+    /// How a conversation moves to another backend.
+    pub handover: Handover,
+    /// What its writer should know.
+    pub warnings: Vec<Warning>,
+    /// Every value and where it came from.
+    pub effective: Vec<Effective>,
+}
+
+/// Where history is kept, and what happens when it cannot be.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// Which database.
+    pub location: StoreLocation,
+    /// What happens when it cannot be written.
+    pub on_failure: OnStoreFailure,
+}
+
+/// Which database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreLocation {
+    /// An SQLite file.
+    Sqlite(PathBuf),
+    /// A PostgreSQL server; the URL may hold a password.
+    Postgres(Secret),
+}
+
+/// How much is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest body of a request, unpacked.
+    pub body_bytes: usize,
+    /// The largest head of a request.
+    pub header_bytes: usize,
+    /// The most requests at a time.
+    pub concurrent_requests: u32,
+    /// How long a request may take to arrive whole.
+    pub request_timeout: Duration,
+}
+
+/// A configured place that answers prompts.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// Its name.
+    pub name: Text,
+    /// What it speaks.
+    pub dialect: Dialect,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// What it is sent as credentials.
+    pub credential: Credential,
+    /// The model for names that it does not know.
+    pub default_model: Option<Text>,
+    /// What clients ask for and what is sent, the most specific first.
+    pub models: Vec<ModelRule>,
+    /// How many tokens fit.
+    pub context_window: Option<u64>,
+    /// Whether it is shown tool history as such.
+    pub native_tool_history: Choice,
+    /// Whether the state it keeps is used.
+    pub server_state: Choice,
+    /// What becomes of reasoning.
+    pub reasoning: ReasoningPolicy,
+    /// Who is tried when it fails, in order. Each is configured, and none is this one.
+    pub fallback: Vec<Text>,
+    /// What it accepts.
+    pub rules: Rules,
+    /// Headers that are sent along; names in lower case.
+    pub headers: Vec<(Text, Secret)>,
+    /// How long it may take.
+    pub timeouts: Timeouts,
+    /// Whether HTTP/2 is spoken; `auto` lets TLS settle it.
+    pub http2: Choice,
+    /// How tool history is shortened for it.
+    pub history: History,
+}
+
+/// What a backend is sent as credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// This key.
+    Key(Secret),
+    /// Whatever the client presented.
+    Passthrough,
+    /// Nothing.
+    None,
+}
+
+/// One line of a backend's models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRule {
+    /// What clients ask for; `*` stands for any characters.
+    pub pattern: Text,
+    /// What is sent; `None` sends what was asked for.
+    pub sent: Option<Text>,
+}
+
+/// How long a backend may take. There is no limit on the whole of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until it is connected.
+    pub connect: Duration,
+    /// Until the first byte, and between any two.
+    pub idle: Duration,
+}
+
+/// How tool history is shortened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// How many of the latest calls stay whole.
+    pub recent_calls_to_keep: u32,
+    /// How many tokens of tool history are left alone.
+    pub truncation_threshold: u64,
+    /// How many tokens the whole prompt may have.
+    pub budget: Budget,
+    /// Whether the model may ask for what was shortened.
+    pub recall: bool,
+    /// Which policy decides.
+    pub policy: Policy,
+    /// What each tool does, where that is not known by its name.
+    pub rules: Vec<ToolRule>,
+}
+
+/// How a conversation moves to another backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// How history is handed over.
+    pub mode: HandoverMode,
+    /// Who writes the summary of a brief.
+    pub summary: HandoverSummary,
+    /// The backend that writes it; without one, the one that takes over.
+    pub summary_backend: Option<Text>,
+    /// How long one result in a brief may be.
+    pub max_result_chars: usize,
+    /// How long all of them may be together.
+    pub max_tool_context_chars: usize,
+}
+
+/// A value in effect, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// Which one.
+    pub key: String,
+    /// Its value; a secret is shown by reference.
+    pub value: String,
+    /// Where it came from.
+    pub source: Source,
+}
+
+/// What is collected while values are checked.
+pub(super) struct Resolver<'a> {
+    surroundings: &'a dyn Surroundings,
+    sources: &'a Sources,
+    folder: PathBuf,
+    problems: Vec<ConfigError>,
+    warnings: Vec<Warning>,
+    effective: Vec<Effective>,
+}
+
+/// Makes what is written into what is meant.
+pub fn resolve(written: Written, surroundings: &dyn Surroundings) -> Result<Config, ConfigErrors> {
+    let Written { file, sources, path, data, backends_from, warnings } = written;
+    let folder = path.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
+    let mut resolver = Resolver {
+        surroundings,
+        sources: &sources,
+        folder,
+        problems: Vec::new(),
+        warnings,
+        effective: Vec::new(),
+    };
+    let config = resolver.config(file, data, path, backends_from);
+    match config {
+        Some(config) if resolver.problems.is_empty() => {
+            Ok(Config { warnings: resolver.warnings, effective: resolver.effective, ..config })
+        }
+        _ => Err(ConfigErrors(resolver.problems)),
+    }
+}
+
+impl Config {
+    /// Returns the backend of that name.
+    #[must_use]
+    pub fn backend(&self, name: &str) -> Option<&Arc<Backend>> {
+        self.backends.iter().find(|backend| backend.name == name)
+    }
+}
+
+impl Resolver<'_> {
+    fn config(
+        &mut self,
+        file: FileConfig,
+        data: PathBuf,
+        path: Option<PathBuf>,
+        backends_from: BackendsFrom,
+    ) -> Option<Config> {
+        self.note("data", data.display());
+        let listen = self.listen(file.listen);
+        let names: Vec<String> = file.backends.iter().filter_map(|backend| backend.name.clone()).collect();
+        let active = self.active(file.active, &names);
+        let store = self.store(file.store, &data);
+        let access = self.access(file.auth.keys, listen);
+        let limits = self.limits(&file.limits);
+        let history = self.history(file.history);
+        let handover = self.handover(file.handover, &names);
+        let backends = backend::resolve_all(self, file.backends, &names, &history);
+        self.warn_about_what_has_no_effect();
+        Some(Config {
+            listen: listen?,
+            data,
+            file: path,
+            store: store?,
+            access,
+            limits,
+            backends,
+            backends_from,
+            active: active?,
+            handover,
+            warnings: Vec::new(),
+            effective: Vec::new(),
+        })
+    }
+
+    fn listen(&mut self, listen: Option<String>) -> Option<SocketAddr> {
+        let text = listen.unwrap_or_else(|| "127.0.0.1:4141".to_owned());
+        self.note("listen", &text);
+        parse_listen(&text).map_err(|what| self.problem("listen", what)).ok()
+    }
+
+    fn active(&mut self, active: Option<String>, names: &[String]) -> Option<Text> {
+        let first = names.first().cloned();
+        let active = active.or(first)?;
+        self.note("active", &active);
+        self.known_backend("active", &active, names)
+    }
+
+    fn store(&mut self, store: StoreSection, data: &Path) -> Option<StoreConfig> {
+        let url = store.url.unwrap_or_else(|| SecretRef::parse("sqlite:history.db"));
+        let opened = self.open("store.url", &url)?;
+        let is_reference = matches!(url, SecretRef::Variable(_) | SecretRef::File(_));
+        let shown = if is_reference { url.to_string() } else { without_password(opened.expose()) };
+        self.note("store.url", shown);
+        let on_failure = store.on_failure.unwrap_or_default();
+        self.note("store.on_failure", on_failure.name());
+        let location = match opened.expose().split_once(':') {
+            Some(("sqlite", file)) if !file.is_empty() => StoreLocation::Sqlite(data.join(file)),
+            Some(("postgres" | "postgresql", _)) => {
+                self.warn("store.url", "PostgreSQL is not supported yet: `serve` will refuse to start");
+                StoreLocation::Postgres(opened)
+            }
+            _ => {
+                self.problem("store.url", "expected `sqlite:FILE` or `postgres://…`");
+                return None;
+            }
+        };
+        Some(StoreConfig { location, on_failure })
+    }
+
+    fn access(&mut self, keys: Option<Vec<SecretRef>>, listen: Option<SocketAddr>) -> AccessKeys {
+        let keys = keys.unwrap_or_default();
+        self.note("auth.keys", list(keys.iter().map(ToString::to_string)));
+        let mut secrets = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let path = format!("auth.keys[{index}]");
+            if matches!(key, SecretRef::Literal(_)) {
+                self.warn(
+                    &path,
+                    "the key itself is written here; \"env:NAME\" or \"file:PATH\" keeps it out",
+                );
+            }
+            match key {
+                SecretRef::Passthrough | SecretRef::None => {
+                    self.problem(&path, format!("`{key}` is not a key that a client could present"));
+                }
+                _ => secrets.extend(self.open(&path, key)),
+            }
+        }
+        if keys.is_empty() && listen.is_some_and(|address| !address.ip().is_loopback()) {
+            let what = "anybody who reaches this address could use your credentials";
+            self.problem("listen", what).hint = Some("set `auth.keys`, or listen on 127.0.0.1".to_owned());
+        }
+        AccessKeys::new(&secrets)
+    }
+
+    fn limits(&mut self, section: &LimitsSection) -> Limits {
+        let limits = Limits {
+            body_bytes: section.body_bytes.map_or(64 << 20, Into::into),
+            header_bytes: section.header_bytes.map_or(64 << 10, Into::into),
+            concurrent_requests: section.concurrent_requests.map_or(1024, Into::into),
+            request_timeout: section.request_timeout.map_or(Duration::from_secs(30), |limit| limit.0),
+        };
+        self.note("limits.body_bytes", limits.body_bytes);
+        self.note("limits.header_bytes", limits.header_bytes);
+        self.note("limits.concurrent_requests", limits.concurrent_requests);
+        self.note("limits.request_timeout", TimeLimit(limits.request_timeout));
+        limits
+    }
+
+    fn history(&mut self, section: HistorySection) -> History {
+        let defaults = History {
+            recent_calls_to_keep: 6,
+            truncation_threshold: 10_000,
+            budget: Budget::Auto,
+            recall: true,
+            policy: Policy::Default,
+            rules: Vec::new(),
+        };
+        let history = defaults.overridden_by(section);
+        self.note("history.recent_calls_to_keep", history.recent_calls_to_keep);
+        self.note("history.truncation_threshold", history.truncation_threshold);
+        self.note("history.budget", history.budget);
+        self.note("history.recall", history.recall);
+        self.note("history.policy", history.policy.name());
+        self.note("history.rules", list(history.rules.iter().map(|rule| rule.tools.join("|"))));
+        history
+    }
+
+    fn handover(&mut self, section: HandoverSection, names: &[String]) -> Handover {
+        let summary_backend = section.summary_backend.and_then(|name| {
+            self.note("handover.summary_backend", &name);
+            self.known_backend("handover.summary_backend", &name, names)
+        });
+        let handover = Handover {
+            mode: section.mode.unwrap_or_default(),
+            summary: section.summary.unwrap_or_default(),
+            summary_backend,
+            max_result_chars: section.max_result_chars.map_or(2000, Into::into),
+            max_tool_context_chars: section.max_tool_context_chars.map_or(60_000, Into::into),
+        };
+        self.note("handover.mode", handover.mode.name());
+        self.note("handover.summary", handover.summary.name());
+        self.note("handover.max_result_chars", handover.max_result_chars);
+        self.note("handover.max_tool_context_chars", handover.max_tool_context_chars);
+        handover
+    }
+
+    /// Says once, for all of them, which settings are kept for a later version.
+    fn warn_about_what_has_no_effect(&mut self) {
+        let idle = |path: &str| KEYS.iter().any(|key| !key.has_effect && key.path == keys::pattern(path));
+        let set: Vec<(String, Source)> = self
+            .sources
+            .iter()
+            .filter(|(path, _)| idle(path))
+            .map(|(path, source)| (path.clone(), source.clone()))
+            .collect();
+        let Some((_, source)) = set.first().cloned() else { return };
+        let key = set.into_iter().map(|(path, _)| path).collect::<Vec<_>>().join(", ");
+        self.warnings.push(Warning { source, key, what: "kept, but without effect yet".to_owned() });
+    }
+
+    pub(super) fn known_backend(&mut self, key: &str, name: &str, names: &[String]) -> Option<Text> {
+        if names.iter().any(|known| known == name) {
+            return Some(Text::from(name));
+        }
+        let hint = match keys::nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are: {}", names.join(", ")),
+        };
+        self.problem(key, format!("no backend is called `{name}`")).hint = Some(hint);
+        None
+    }
+
+    /// Returns the secret that `reference` refers to.
+    pub(super) fn open(&mut self, key: &str, reference: &SecretRef) -> Option<Secret> {
+        let text = match reference {
+            SecretRef::Variable(name) => {
+                self.surroundings.variable(name).ok_or_else(|| format!("the variable {name} is not set"))
+            }
+            SecretRef::File(path) => {
+                let path = self.folder.join(path);
+                let read = self.surroundings.read(&path);
+                read.map_err(|error| format!("{} cannot be read: {error}", path.display()))
+            }
+            SecretRef::Literal(secret) => Ok(secret.expose().to_owned()),
+            SecretRef::Passthrough | SecretRef::None => Err(format!("`{reference}` has no meaning here")),
+        };
+        let text = text.map_err(|what| self.problem(key, what)).ok()?;
+        let text = text.trim_end_matches(['\r', '\n']);
+        if text.is_empty() || text.chars().any(char::is_control) {
+            self.problem(key, format!("{reference} is empty, or holds a line break"));
+            return None;
+        }
+        Some(Secret::new(text))
+    }
+
+    pub(super) fn problem(&mut self, key: &str, what: impl Into<String>) -> &mut ConfigError {
+        self.problems.push(ConfigError::new(self.place(key), key, what));
+        self.problems.last_mut().expect("one was just added")
+    }
+
+    pub(super) fn warn(&mut self, key: &str, what: impl Into<String>) {
+        self.warnings.push(Warning { source: self.place(key), key: key.to_owned(), what: what.into() });
+    }
+
+    fn note(&mut self, key: &str, value: impl ToString) {
+        self.note_as(key, key, value);
+    }
+
+    /// Notes a value under a name that says more than its path.
+    pub(super) fn note_as(&mut self, shown: &str, path: &str, value: impl ToString) {
+        let source = self.sources.get(path).cloned().unwrap_or(Source::Default);
+        self.effective.push(Effective { key: shown.to_owned(), value: value.to_string(), source });
+    }
+
+    /// Returns where a value stands, or else what it should have stood in.
+    fn place(&self, path: &str) -> Source {
+        let mut path = path;
+        loop {
+            match (self.sources.get(path), path.rfind(['.', '['])) {
+                (Some(source), _) => return source.clone(),
+                (None, Some(end)) => path = &path[..end],
+                (None, None) => return Source::Default,
+            }
+        }
+    }
+}
+
+impl History {
+    /// Returns these settings with what `section` says about them.
+    pub(super) fn overridden_by(&self, section: HistorySection) -> Self {
+        Self {
+            recent_calls_to_keep: section.recent_calls_to_keep.unwrap_or(self.recent_calls_to_keep),
+            truncation_threshold: section.truncation_threshold.unwrap_or(self.truncation_threshold),
+            budget: section.budget.unwrap_or(self.budget),
+            recall: section.recall.unwrap_or(self.recall),
+            policy: section.policy.unwrap_or(self.policy),
+            rules: section.rules.unwrap_or_else(|| self.rules.clone()),
+        }
+    }
+}
+
+/// Returns values as a list is written.
+pub(super) fn list(values: impl Iterator<Item = String>) -> String {
+    format!("[{}]", values.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns a URL without the password in it.
+fn without_password(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
+        Some((scheme, (_, host))) => format!("{scheme}://(hidden)@{host}"),
+        None => url.to_owned(),
+    }
+}

@@ -1,0 +1,100 @@
+//! The file that `config init` writes: what was found, and everything else as comments with its default.
+//!
+//! A line that begins with `#` and a letter is a setting; one with `# ` is prose. A test reads both.
+
+use super::providers::{PROVIDERS, Provider};
+use super::source::Surroundings;
+
+const HEAD: &str = r#"# Throughline. Every setting is described in docs/configuration.md; what is commented out is the default.
+
+#listen = "127.0.0.1:4141"
+"#;
+
+const MIDDLE: &str = r#"
+[store]
+# Relative to the data directory (--data).
+#url = "sqlite:history.db"
+# "reject" fails a request whose history cannot be written; "pass" answers it and says so.
+#on_failure = "reject"
+
+[auth]
+# Clients present one of these as Bearer or x-api-key. Without any, only this machine may connect.
+#keys = ["env:THROUGHLINE_KEY"]
+
+[limits]
+#body_bytes = 67108864
+#header_bytes = 65536
+#concurrent_requests = 1024
+#request_timeout = "30s"
+
+[history]
+#recent_calls_to_keep = 6
+#truncation_threshold = 10000
+#budget = "auto"
+#recall = true
+#policy = "default"
+
+# What tools do, for agents whose names for them are unusual.
+#[[history.rules]]
+#tools = ["Read", "read_file", "view"]
+#kind = "read"
+#key = "file_path"
+
+[handover]
+#mode = "auto"
+#summary = "digest"
+#max_result_chars = 2000
+#max_tool_context_chars = 60000
+"#;
+
+const NO_BACKENDS: &str = r#"
+# No key of a known provider was found. Until a backend is named here, or such a key is set
+# (ANTHROPIC_API_KEY, OPENAI_API_KEY, …), the simulated backend `sim` answers.
+"#;
+
+const EXAMPLE: &str = r#"
+# A backend with everything that can be said about one.
+#[[backends]]
+#name = "example"
+#dialect = "chat"
+#base_url = "https://api.example.com/v1"
+#api_key = "env:EXAMPLE_API_KEY"
+#default_model = "example-large"
+#models = { "*opus*" = "example-large", "example-*" = "*" }
+#context_window = 200000
+#native_tool_history = "auto"
+#server_state = "auto"
+#reasoning = "keep-own"
+#fallback = []
+#rules = "openai-chat"
+#headers = { "x-team" = "tools" }
+#timeouts = { connect = "10s", idle = "5m" }
+#http2 = "auto"
+#history = { recent_calls_to_keep = 6, truncation_threshold = 10000, budget = "auto", recall = true, policy = "default" }
+"#;
+
+/// Returns a file that names the backends whose keys are set.
+#[must_use]
+pub fn template(surroundings: &dyn Surroundings) -> String {
+    let found: Vec<(&Provider, &str)> =
+        PROVIDERS.iter().filter_map(|provider| Some((provider, provider.variable(surroundings)?))).collect();
+    let active = found.first().map_or("sim", |(provider, _)| provider.name);
+    let backends: String = found.iter().map(|(provider, variable)| backend(provider, variable)).collect();
+    let note = if found.is_empty() { NO_BACKENDS } else { "" };
+    let active = format!("# Used when the model name does not choose a backend.\n#active = \"{active}\"\n");
+    [HEAD, &active, MIDDLE, note, &backends, EXAMPLE].concat()
+}
+
+fn backend(provider: &Provider, variable: &str) -> String {
+    let models: Vec<String> = provider.models.iter().map(|name| format!("\"{name}\"")).collect();
+    format!(
+        "\n[[backends]]\nname = \"{}\"\ndialect = \"{}\"\nbase_url = \"{}\"\napi_key = \"env:{variable}\"\n\
+         default_model = \"{}\"\nmodels = [{}]\nrules = \"{}\"\n",
+        provider.name,
+        provider.dialect,
+        provider.base_url,
+        provider.default_model,
+        models.join(", "),
+        provider.rules,
+    )
+}

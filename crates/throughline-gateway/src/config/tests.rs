@@ -1,0 +1,452 @@
+//! The configuration, from files and variables to what is meant, in a world made of maps.
+
+use super::file::parse;
+use super::keys::KEYS;
+use super::*;
+use crate::secret::Secret;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use throughline_core::Dialect;
+
+#[derive(Default)]
+struct World {
+    variables: BTreeMap<&'static str, &'static str>,
+    files: BTreeMap<PathBuf, String>,
+}
+
+impl Surroundings for World {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).map(|value| (*value).to_owned())
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.variables.keys().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// A world with a home directory.
+fn world() -> World {
+    World::default().with("HOME", "/home/user")
+}
+
+impl World {
+    fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.insert(name, value);
+        self
+    }
+
+    fn file(mut self, path: &str, text: &str) -> Self {
+        self.files.insert(PathBuf::from(path), text.to_owned());
+        self
+    }
+
+    fn load(&self) -> Result<Config, ConfigErrors> {
+        load(self, &Flags::default())
+    }
+}
+
+fn errors(text: &str) -> String {
+    let world = world().file("throughline.toml", text).with("SET", "value").with("EMPTY", "");
+    world.load().expect_err(text).to_string()
+}
+
+fn loaded(text: &str) -> Config {
+    let world = world().file("throughline.toml", text).with("KEY", "sk-1");
+    world.load().unwrap_or_else(|error| panic!("{error}"))
+}
+
+const BACKEND: &str = "[[backends]]\nname = \"a\"\ndialect = \"chat\"\nbase_url = \"http://localhost/v1\"\n";
+
+/// The file of the interface document, every key of which has to be accepted.
+const WHOLE: &str = r#"
+listen = "127.0.0.1:4141"
+active = "claude"
+
+[store]
+url = "sqlite:history.db"
+on_failure = "reject"
+
+[auth]
+keys = ["env:KEY"]
+
+[[backends]]
+name = "claude"
+dialect = "messages"
+base_url = "https://api.anthropic.com/v1"
+api_key = "env:KEY"
+default_model = "claude-sonnet-4-5"
+models = { "*opus*" = "claude-opus-4-5" }
+context_window = 200000
+native_tool_history = "auto"
+server_state = "auto"
+reasoning = "keep-own"
+fallback = ["glm"]
+
+[[backends]]
+name = "glm"
+dialect = "chat"
+base_url = "https://api.z.ai/api/paas/v4"
+api_key = "passthrough"
+history = { recent_calls_to_keep = 2 }
+
+[history]
+recent_calls_to_keep = 8
+truncation_threshold = 10000
+budget = "auto"
+recall = true
+policy = "default"
+
+[handover]
+mode = "auto"
+summary = "digest"
+summary_backend = "claude"
+max_result_chars = 2000
+max_tool_context_chars = 60000
+
+[[history.rules]]
+tools = ["Read", "read_file", "view"]
+kind = "read"
+key = "file_path"
+"#;
+
+#[test]
+fn every_promised_key_is_accepted() {
+    let config = loaded(WHOLE);
+    assert_eq!(config.listen.to_string(), "127.0.0.1:4141");
+    assert_eq!(config.active, "claude");
+    assert_eq!(
+        config.store.location,
+        StoreLocation::Sqlite(PathBuf::from("/home/user/.local/share/throughline/history.db"))
+    );
+    assert!(config.access.admit("sk-1"));
+    let claude = config.backend("claude").unwrap();
+    assert_eq!(claude.credential, Credential::Key(Secret::new("sk-1")));
+    assert_eq!((claude.dialect, claude.context_window), (Dialect::Messages, Some(200_000)));
+    assert_eq!(claude.history.recent_calls_to_keep, 8);
+    let glm = config.backend("glm").unwrap();
+    assert_eq!(glm.history.recent_calls_to_keep, 2);
+    assert_eq!(glm.history.rules.len(), 1);
+    assert_eq!(glm.credential, Credential::Passthrough);
+    assert_eq!(config.handover.summary_backend.as_deref(), Some("claude"));
+}
+
+#[test]
+fn what_has_no_effect_yet_is_one_warning() {
+    let config = loaded(WHOLE);
+    let idle: Vec<&Warning> =
+        config.warnings.iter().filter(|warning| warning.what.contains("without effect")).collect();
+    let [idle] = idle.as_slice() else { panic!("{idle:?}") };
+    for key in ["history.budget", "handover.mode", "backends[0].context_window", "history.rules[0].kind"] {
+        assert!(idle.key.contains(key), "{key}: {idle}");
+    }
+    assert!(loaded(BACKEND).warnings.is_empty());
+}
+
+/// Returns what has to stand before a key of the list in `path`.
+fn header(parent: &str) -> String {
+    match parent {
+        "" => String::new(),
+        "backends[].history.rules[]" => "[[backends]]\n[[backends.history.rules]]\n".to_owned(),
+        _ if parent.ends_with("[]") => format!("[[{}]]\n", parent.trim_end_matches("[]")),
+        _ if parent.contains("[]") => format!("[[backends]]\n[{}]\n", parent.replace("[]", "")),
+        _ => format!("[{parent}]\n"),
+    }
+}
+
+#[test]
+fn the_list_of_keys_and_the_structs_agree() {
+    for key in KEYS {
+        let (parent, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
+        let header = header(parent);
+        // A value of no use to anything: what is refused must be the value, and never the key.
+        let error = parse(Path::new("t"), &format!("{header}{name} = 1.5\n")).expect_err(key.path);
+        assert!(!error[0].what.contains("unknown"), "{}: {}", key.path, error[0]);
+        let error = parse(Path::new("t"), &format!("{header}{name}x = 1\n")).expect_err(key.path);
+        assert!(error[0].hint.as_ref().unwrap().contains(name), "{}: {}", key.path, error[0]);
+        // And the structs have no field beside those of the list.
+        let error = toml::from_str::<FileConfig>(&format!("{header}zzz = 1\n")).expect_err(key.path);
+        let fields: Vec<&str> = error.message().split('`').skip(3).step_by(2).collect();
+        assert_eq!(fields, keys::names_below(parent), "{parent}");
+    }
+}
+
+#[test]
+fn an_unknown_key_names_the_line_and_the_nearest() {
+    for (text, expected) in [
+        ("lisen = \"x\"", "throughline.toml:1: lisen: unknown key; did you mean `listen`?"),
+        ("\n[stor]\nurl = \"x\"", "throughline.toml:2: stor: unknown key; did you mean `store`?"),
+        ("[[backends]]\nname = \"a\"\nmodle = 1", "throughline.toml:3: backends[0].modle: unknown key"),
+        ("[history]\ntemperature = 1", "known here: recent_calls_to_keep, truncation_threshold"),
+        ("[[history.rules]]\ntool = []", "history.rules[0].tool: unknown key; did you mean `tools`?"),
+    ] {
+        let error = errors(text);
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(errors("a = 1\nlisen = 2\n").lines().count(), 2);
+}
+
+#[test]
+fn a_bad_value_names_the_line_the_key_and_what_was_expected() {
+    for (text, expected) in [
+        ("listen = 4141", "throughline.toml:1: listen: invalid type"),
+        ("listen = \"4141\"", "throughline.toml:1: listen: `4141` is not an address"),
+        ("[store]\n\non_failure = \"panic\"", "throughline.toml:3: store.on_failure: unknown variant"),
+        ("[store]\nurl = \"mysql://x\"", "store.url: expected `sqlite:FILE`"),
+        ("[history]\nbudget = -1", "history.budget: invalid value"),
+        ("[history]\nrecent_calls_to_keep = -1", "throughline.toml:2: history.recent_calls_to_keep"),
+        ("[limits]\nbody_bytes = 0", "limits.body_bytes: invalid value"),
+        ("listen = ", "throughline.toml:1: "),
+        ("[[backends]]\ndialect = \"chat\"", "throughline.toml:1: backends[0].name: a backend needs a name"),
+        ("[[backends]]\nname = \"a/b\"", "throughline.toml:2: backends[0].name: `a/b` may hold"),
+        (
+            "[[backends]]\nname = \"a\"\ndialect = \"smtp\"",
+            "throughline.toml:3: backends[0].dialect: unknown dialect",
+        ),
+        ("[[backends]]\nname = \"a\"", "backends[0].dialect: missing"),
+        ("[[backends]]\nname = \"a\"", "backends[0].base_url: missing"),
+    ] {
+        let error = errors(text);
+        assert!(error.contains(expected), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn a_backend_is_checked_whole() {
+    for (line, expected) in [
+        ("base_url = \"ftp://x\"", "duplicate key"),
+        ("api_key = \"env:NOPE\"", "backends[0].api_key: the variable NOPE is not set"),
+        ("api_key = \"env:EMPTY\"", "backends[0].api_key: env:EMPTY is empty"),
+        ("api_key = \"file:key.txt\"", "key.txt cannot be read"),
+        ("fallback = [\"b\"]", "backends[0].fallback: no backend is called `b`"),
+        ("fallback = [\"a\"]", "`a` cannot stand in for itself"),
+        ("rules = \"anthropic\"", "backends[0].rules: no rules `anthropic` for chat"),
+        ("models = { \"x\" = \"y-*\" }", "backends[0].models: `y-*`"),
+        ("headers = { host = \"x\" }", "backends[0].headers: `host` is set by the connection"),
+        ("headers = { \"a b\" = \"x\" }", "`a b` is not the name of a header"),
+        ("timeouts = { total = 5 }", "backends[0].timeouts.total: unknown key"),
+        ("timeouts = { idle = \"5 days\" }", "throughline.toml:5: backends[0].timeouts.idle: invalid value"),
+        ("context_window = 0", "backends[0].context_window: invalid value"),
+        ("http2 = \"yes\"", "backends[0].http2: unknown variant"),
+    ] {
+        let error = errors(&format!("{BACKEND}{line}\n"));
+        assert!(error.contains(expected), "{line}\n{error}");
+    }
+    assert!(errors(&format!("{BACKEND}{BACKEND}")).contains("another backend is called `a` already"));
+    assert!(errors(&format!("active = \"aa\"\n{BACKEND}")).contains("did you mean `a`?"));
+    assert!(errors("[handover]\nsummary_backend = \"x\"").contains("no backend is called `x`"));
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let text = format!("listen = \"x\"\nactive = \"b\"\n{BACKEND}api_key = \"env:NOPE\"\nrules = \"r\"\n");
+    assert_eq!(errors(&text).lines().count(), 4);
+}
+
+#[test]
+fn no_error_warning_or_value_shows_a_secret() {
+    let secret = "sk-hush";
+    for text in [
+        format!("[auth]\nkeys = \"{secret}\""),
+        format!("[auth]\nkeys = [[\"{secret}\"]]"),
+        format!("{BACKEND}api_key = [\"{secret}\"]"),
+        format!("{BACKEND}headers = \"{secret}\""),
+        format!("{BACKEND}headers = {{ \"x y\" = \"{secret}\" }}"),
+        format!("[store]\nurl = \"mysql://user:{secret}@host\""),
+        format!("{BACKEND}api_key = \"{secret}\nb\""),
+    ] {
+        let error = errors(&text);
+        assert!(!error.contains(secret), "{error}");
+    }
+    let text = format!(
+        "[store]\nurl = \"postgres://user:{secret}@host/db\"\n[auth]\nkeys = [\"{secret}\"]\n\
+         {BACKEND}api_key = \"{secret}\"\nheaders = {{ \"x-key\" = \"{secret}\" }}\n"
+    );
+    let config = loaded(&text);
+    assert!(!format!("{config:?}").contains(secret));
+    assert!(config.effective.iter().any(|value| value.value == "postgres://(hidden)@host/db"));
+    assert_eq!(config.warnings.iter().filter(|warning| warning.what.contains("the key itself")).count(), 2);
+}
+
+#[test]
+fn secrets_come_from_variables_and_files() {
+    let text = format!("{BACKEND}api_key = \"file:key.txt\"\nheaders = {{ X-Team = \"env:KEY\" }}\n");
+    let path = "/home/user/.config/throughline/throughline.toml";
+    let world = world()
+        .file(path, &text)
+        .file("/home/user/.config/throughline/key.txt", "sk-2\n")
+        .with("KEY", "tools");
+    let config = world.load().unwrap();
+    let backend = &config.backends[0];
+    assert_eq!(backend.credential, Credential::Key(Secret::new("sk-2")));
+    assert_eq!(backend.headers, [("x-team".into(), Secret::new("tools"))]);
+    assert_eq!(config.file.as_deref(), Some(Path::new(path)));
+}
+
+#[test]
+fn variables_override_the_file_and_flags_override_both() {
+    let world = world()
+        .file("throughline.toml", &format!("listen = \"127.0.0.1:1\"\n[history]\nbudget = 5\n{BACKEND}"))
+        .with("THROUGHLINE_LISTEN", "127.0.0.1:2")
+        .with("THROUGHLINE_HISTORY_BUDGET", "7")
+        .with("THROUGHLINE_AUTH_KEYS", "env:ONE, two")
+        .with("ONE", "one");
+    let config = world.load().unwrap();
+    assert_eq!(config.listen.port(), 2);
+    assert_eq!(config.backends[0].history.budget, Budget::Tokens(7));
+    assert!(config.access.admit("one") && config.access.admit("two"));
+    let flags = Flags { listen: Some("127.0.0.1:3".into()), data: Some("/d".into()), ..Flags::default() };
+    let config = load(&world, &flags).unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.store.location, StoreLocation::Sqlite(PathBuf::from("/d/history.db")));
+    let source = |key: &str| {
+        config
+            .effective
+            .iter()
+            .find(|value| value.key == key)
+            .unwrap_or_else(|| panic!("{key}"))
+            .source
+            .to_string()
+    };
+    assert_eq!(source("listen"), "--listen");
+    assert_eq!(source("data"), "--data");
+    assert_eq!(source("history.budget"), "THROUGHLINE_HISTORY_BUDGET");
+    assert_eq!(source("backends.a.dialect"), "throughline.toml:6");
+    assert_eq!(source("store.url"), "default");
+}
+
+#[test]
+fn a_bad_variable_is_named() {
+    for (name, value) in [
+        ("THROUGHLINE_HISTORY_RECALL", "perhaps"),
+        ("THROUGHLINE_STORE_ON_FAILURE", "panic"),
+        ("THROUGHLINE_ACTIVE", "nobody"),
+        ("THROUGHLINE_LIMITS_BODY_BYTES", "0"),
+    ] {
+        let error = world().with(name, value).load().expect_err(name).to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_misspelt_variable_is_a_warning_and_anybody_elses_is_not() {
+    let config = world().with("THROUGHLINE_LISEN", "x").with("THROUGHLINE_KEY", "y").load().unwrap();
+    let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["THROUGHLINE_LISEN: no such variable; did you mean THROUGHLINE_LISTEN?"]);
+}
+
+#[test]
+fn without_a_file_backends_are_found_by_their_keys() {
+    let config = world().with("OPENAI_API_KEY", "k1").with("GLM_API_KEY", "k2").load().unwrap();
+    let names: Vec<&str> = config.backends.iter().map(|backend| &*backend.name).collect();
+    assert_eq!(names, ["openai", "zai"]);
+    assert_eq!((config.backends_from, &*config.active), (BackendsFrom::Keys, "openai"));
+    assert_eq!(config.backends[1].credential, Credential::Key(Secret::new("k2")));
+    assert_eq!(config.backends[1].rules.name, "deepseek");
+    let found = config.effective.iter().find(|value| value.key == "backends.zai.base_url").unwrap();
+    assert_eq!(found.source, Source::Variable("GLM_API_KEY".into()));
+}
+
+#[test]
+fn without_a_file_and_without_keys_the_simulated_backend_is_used() {
+    let config = world().with("OPENAI_API_KEY", " ").load().unwrap();
+    assert_eq!((config.backends_from, &*config.active), (BackendsFrom::Nobody, "sim"));
+    assert_eq!(config.backends[0].endpoint, Endpoint::Simulated);
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn the_simulated_backend_is_never_chosen_beside_a_real_one() {
+    let config = loaded(BACKEND);
+    assert_eq!(config.backends.len(), 1);
+    assert_eq!(config.backends_from, BackendsFrom::File);
+}
+
+#[test]
+fn the_name_of_a_known_provider_is_enough() {
+    let world = world().file("throughline.toml", "[[backends]]\nname = \"mistral\"\n");
+    assert!(world.load().unwrap_err().to_string().contains("MISTRAL_API_KEY is not set"));
+    let config = world.with("MISTRAL_API_KEY", "k").load().unwrap();
+    assert_eq!(config.backends[0].rules.name, "mistral");
+    assert_eq!(config.backends[0].endpoint.to_string(), "https://api.mistral.ai/v1");
+}
+
+#[test]
+fn an_address_that_others_reach_needs_keys() {
+    for address in ["0.0.0.0:4141", "192.168.0.7:4141", "[::]:4141"] {
+        let error = errors(&format!("listen = \"{address}\"\n"));
+        assert!(error.contains("set `auth.keys`"), "{error}");
+        loaded(&format!("listen = \"{address}\"\n[auth]\nkeys = [\"env:KEY\"]\n"));
+    }
+    loaded("listen = \"[::1]:4141\"\n");
+    assert!(errors("[auth]\nkeys = [\"none\"]").contains("not a key"));
+}
+
+#[test]
+fn what_is_risky_is_warned_about() {
+    let warned = |text: &str, expected: &str| {
+        let config = loaded(text);
+        let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+        assert!(warnings.iter().any(|warning| warning.contains(expected)), "{text}\n{warnings:?}");
+    };
+    let head = "[[backends]]\nname = \"a\"\ndialect = \"chat\"\n";
+    warned(&format!("{head}base_url = \"https://x.example/v1\""), "backends[0].api_key: not given");
+    warned(&format!("{head}base_url = \"http://x.example/v1\"\napi_key = \"env:KEY\""), "unencrypted");
+    warned(&format!("{head}base_url = \"https://x.example\"\napi_key = \"none\""), "has no path");
+    warned("[store]\nurl = \"postgres://h/d\"", "not supported yet");
+}
+
+#[test]
+fn files_are_looked_for_in_order_and_a_named_one_must_exist() {
+    let here = "listen = \"127.0.0.1:1\"";
+    let there = "listen = \"127.0.0.1:2\"";
+    let both = || world().file("throughline.toml", here).file("/x/throughline/throughline.toml", there);
+    assert_eq!(both().with("XDG_CONFIG_HOME", "/x").load().unwrap().listen.port(), 1);
+    let user = world().file("/x/throughline/throughline.toml", there).with("XDG_CONFIG_HOME", "/x");
+    assert_eq!(user.load().unwrap().listen.port(), 2);
+    let flags = Flags { config: Some("nope.toml".into()), ..Flags::default() };
+    let error = load(&both(), &flags).unwrap_err().to_string();
+    assert!(error.contains("--config: nope.toml: cannot be read"), "{error}");
+    let named = both().with("THROUGHLINE_CONFIG", "/x/throughline/throughline.toml");
+    assert_eq!(named.load().unwrap().listen.port(), 2);
+    assert!(World::default().load().unwrap_err().to_string().contains("--data"));
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let config = loaded(BACKEND);
+    let backend = &config.backends[0];
+    assert_eq!(backend.timeouts.connect, Duration::from_secs(10));
+    assert_eq!(backend.timeouts.idle, Duration::from_secs(300));
+    assert_eq!((backend.native_tool_history, backend.server_state), (Choice::Auto, Choice::Auto));
+    assert_eq!((backend.history.recent_calls_to_keep, backend.history.truncation_threshold), (6, 10_000));
+    assert_eq!((config.handover.max_result_chars, config.handover.max_tool_context_chars), (2000, 60_000));
+    assert_eq!((config.limits.body_bytes, config.limits.concurrent_requests), (64 << 20, 1024));
+}
+
+#[test]
+fn the_template_is_valid_as_it_is_and_with_every_comment_taken_off() {
+    let plain = world();
+    assert_eq!(world().file("throughline.toml", &template(&plain)).load().unwrap().active, "sim");
+    let keyed = world().with("ANTHROPIC_API_KEY", "k").with("GROQ_API_KEY", "k");
+    let text = template(&keyed);
+    let config = keyed.file("throughline.toml", &text).load().unwrap();
+    assert_eq!((config.backends_from, config.backends.len()), (BackendsFrom::File, 2));
+    let uncommented = template(&plain)
+        .lines()
+        .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let uncommented = uncommented.replace("active = \"sim\"", "active = \"example\"");
+    let world = world().with("EXAMPLE_API_KEY", "k").with("THROUGHLINE_KEY", "k");
+    world.file("throughline.toml", &uncommented).load().unwrap();
+    for key in KEYS.iter().filter(|key| key.path != "handover.summary_backend") {
+        let name = key.path.rsplit('.').next().unwrap();
+        assert!(uncommented.contains(&format!("{name} =")), "{}", key.path);
+    }
+}

@@ -1,0 +1,104 @@
+//! The `THROUGHLINE_*` variables: one for each key that stands in no list, named after it.
+
+use super::error::{ConfigError, Source, Sources, Warning};
+use super::file::FileConfig;
+use super::keys::{self, KEYS};
+use super::source::Surroundings;
+use super::values::from_text;
+use crate::secret::SecretRef;
+use serde::Deserialize;
+use std::fmt::Display;
+use std::str::FromStr;
+
+const PREFIX: &str = "THROUGHLINE_";
+
+/// Variables that no key stands for.
+const OTHERS: [&str; 2] = ["THROUGHLINE_CONFIG", "THROUGHLINE_DATA"];
+
+/// Overrides the file with what the variables say. An empty variable says nothing.
+pub fn apply(
+    surroundings: &dyn Surroundings,
+    file: &mut FileConfig,
+    sources: &mut Sources,
+) -> Result<Vec<Warning>, Vec<ConfigError>> {
+    let mut errors = Vec::new();
+    for (key, name) in KEYS.iter().filter_map(|key| Some((key, keys::variable(key.path)?))) {
+        let Some(text) = surroundings.variable(&name).filter(|text| !text.is_empty()) else { continue };
+        let source = Source::Variable(name);
+        match set(file, key.path, &text) {
+            Ok(()) => drop(sources.insert(key.path.to_owned(), source)),
+            Err(what) => errors.push(ConfigError::new(source, key.path, what)),
+        }
+    }
+    if errors.is_empty() { Ok(misspelt(surroundings)) } else { Err(errors) }
+}
+
+fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
+    match path {
+        "listen" => file.listen = Some(text.to_owned()),
+        "active" => file.active = Some(text.to_owned()),
+        "store.url" => file.store.url = Some(SecretRef::parse(text)),
+        "store.on_failure" => file.store.on_failure = Some(word(text)?),
+        "auth.keys" => {
+            file.auth.keys = Some(text.split(',').map(|key| SecretRef::parse(key.trim())).collect())
+        }
+        "limits.body_bytes" => file.limits.body_bytes = Some(number(text)?),
+        "limits.header_bytes" => file.limits.header_bytes = Some(number(text)?),
+        "limits.concurrent_requests" => file.limits.concurrent_requests = Some(number(text)?),
+        "limits.request_timeout" => file.limits.request_timeout = Some(word(text)?),
+        "history.recent_calls_to_keep" => file.history.recent_calls_to_keep = Some(number(text)?),
+        "history.truncation_threshold" => file.history.truncation_threshold = Some(number(text)?),
+        "history.budget" => file.history.budget = Some(word(text)?),
+        "history.recall" => file.history.recall = Some(number(text)?),
+        "history.policy" => file.history.policy = Some(word(text)?),
+        "handover.mode" => file.handover.mode = Some(word(text)?),
+        "handover.summary" => file.handover.summary = Some(word(text)?),
+        "handover.summary_backend" => file.handover.summary_backend = Some(text.to_owned()),
+        "handover.max_result_chars" => file.handover.max_result_chars = Some(number(text)?),
+        "handover.max_tool_context_chars" => file.handover.max_tool_context_chars = Some(number(text)?),
+        _ => return Err("this key cannot be set by a variable".to_owned()),
+    }
+    Ok(())
+}
+
+fn word<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
+    from_text(text).map_err(|error| error.to_string())
+}
+
+/// Reads what Rust itself can read: whole numbers, `true` and `false`.
+fn number<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|error: T::Err| format!("`{text}`: {error}"))
+}
+
+/// Finds variables that look like ours but are not. They may be meant for something else, so no errors.
+fn misspelt(surroundings: &dyn Surroundings) -> Vec<Warning> {
+    let keys = KEYS.iter().filter_map(|key| keys::variable(key.path));
+    let known: Vec<String> = keys.chain(OTHERS.map(str::to_owned)).collect();
+    let suffixes: Vec<String> =
+        known.iter().filter_map(|name| name.strip_prefix(PREFIX)).map(str::to_lowercase).collect();
+    let mut warnings = Vec::new();
+    for name in surroundings.variable_names() {
+        let Some(suffix) = name.strip_prefix(PREFIX).filter(|_| !known.contains(&name)) else { continue };
+        if let Some(near) = keys::nearest(suffix, suffixes.iter().map(String::as_str)) {
+            let what = format!("no such variable; did you mean {PREFIX}{}?", near.to_uppercase());
+            warnings.push(Warning { source: Source::Variable(name), key: String::new(), what });
+        }
+    }
+    warnings.sort_by(|a, b| a.to_string().cmp(&b.to_string()));
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_outside_of_lists_can_be_set_by_its_variable() {
+        for key in KEYS.iter().filter(|key| keys::variable(key.path).is_some()) {
+            let accepted = ["1", "true", "reject", "default", "auto", "digest"]
+                .iter()
+                .any(|text| set(&mut FileConfig::default(), key.path, text).is_ok());
+            assert!(accepted, "{}", key.path);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Turns what a backend streams into what the client is sent.
+//!
+//! Where both speak one dialect and nothing was renamed, events are forwarded as they came, unknown ones
+//! too, but for the model's name. Otherwise they go through the frames. Either way every event is kept for
+//! the record, the reply is assembled, and whatever ends the answer is held back: the history must be
+//! durable before the client is told that the turn is over.
+
+use throughline_core::{Assembler, Dialect, Ending, Frame, Reply, Text};
+use throughline_store::{Moment, ProviderEvent};
+use throughline_wire::json::{Document, Edit, Kind, patch, quote};
+use throughline_wire::sse::{SseDecoder, SseError, SseEvent, write_event};
+use throughline_wire::{MAX_EVENT_BYTES, Outgoing, Restorer, StreamDecoder, StreamEncoder};
+
+/// Relays one streamed answer.
+pub struct Relay {
+    sse: SseDecoder,
+    decoder: StreamDecoder,
+    restorer: Restorer,
+    assembler: Assembler,
+    way: Way,
+    /// What ends the answer, held back until the history has it.
+    closing: String,
+    ending: Option<Ending>,
+    begun: bool,
+    events: Vec<ProviderEvent>,
+}
+
+/// How events reach the client.
+pub enum Way {
+    /// As they came, with this name for the model if the client knows it by another.
+    Forward {
+        /// The dialect of both sides.
+        dialect: Dialect,
+        /// The model as the client named it.
+        model: Option<Text>,
+    },
+    /// Written anew.
+    Translate(Box<StreamEncoder>),
+}
+
+impl Relay {
+    /// Returns a relay for the answer of a backend that speaks `dialect`.
+    #[must_use]
+    pub fn new(dialect: Dialect, restorer: Restorer, way: Way) -> Self {
+        Self {
+            sse: SseDecoder::new(MAX_EVENT_BYTES),
+            decoder: StreamDecoder::new(dialect),
+            restorer,
+            assembler: Assembler::new(dialect),
+            way,
+            closing: String::new(),
+            ending: None,
+            begun: false,
+            events: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes and appends to `out` what the client may be sent now.
+    ///
+    /// # Errors
+    /// When one event is larger than any real one.
+    pub fn feed(&mut self, bytes: &[u8], now: Moment, out: &mut String) -> Result<(), SseError> {
+        let fed = self.sse.feed(bytes);
+        while let Some(event) = self.sse.next_event() {
+            self.handle_event(event, now, out);
+        }
+        fed
+    }
+
+    /// Ends the stream and appends to `out` what came of that; the closing is still held back.
+    pub fn finish(&mut self, now: Moment, out: &mut String) {
+        while let Some(event) = self.sse.finish() {
+            self.handle_event(event, now, out);
+        }
+        let mut frames = Vec::new();
+        self.decoder.finish(&mut frames);
+        let broke = frames.iter().any(|frame| matches!(frame, Frame::Closed(ending) if !is_stop(ending)));
+        self.handle_frames(frames, out);
+        if broke && let Way::Forward { dialect, .. } = &self.way {
+            let failure = super::broken_off();
+            let body = throughline_wire::encode_error(*dialect, &failure);
+            write_event(&mut self.closing, error_event(*dialect), &body);
+        }
+    }
+
+    /// Says whether a part of the answer itself has come, or its end.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.begun || self.ending.is_some()
+    }
+
+    /// Returns how the answer ended, once it has.
+    #[must_use]
+    pub const fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// Returns the events that came since this was last asked.
+    pub fn take_events(&mut self) -> Vec<ProviderEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Returns the reply and the closing that was held back.
+    #[must_use]
+    pub fn into_reply(self) -> (Reply, String) {
+        (self.assembler.finish(), self.closing)
+    }
+
+    fn handle_event(&mut self, event: SseEvent, now: Moment, out: &mut String) {
+        let mut frames = Vec::new();
+        self.decoder.handle_event(&event, &mut frames);
+        if let Way::Forward { dialect, model } = &self.way {
+            let ends = self.ending.is_some() || frames.iter().any(|frame| matches!(frame, Frame::Closed(_)));
+            let data = match model {
+                Some(model) => renamed(*dialect, &event.data, model),
+                None => None,
+            };
+            let target = if ends { &mut self.closing } else { &mut *out };
+            write_event(target, event.name.as_deref(), data.as_deref().unwrap_or(&event.data));
+        }
+        self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
+        self.handle_frames(frames, out);
+    }
+
+    fn handle_frames(&mut self, frames: Vec<Frame>, out: &mut String) {
+        let mut restored = Vec::with_capacity(frames.len());
+        for frame in frames {
+            self.restorer.handle_frame(frame, &mut restored);
+        }
+        for frame in restored {
+            self.assembler.handle_frame(&frame);
+            self.begun |= matches!(frame, Frame::Begun { .. });
+            if let Frame::Closed(ending) = &frame {
+                self.ending = Some(ending.clone());
+            }
+            self.translate(&frame, out);
+        }
+    }
+
+    fn translate(&mut self, frame: &Frame, out: &mut String) {
+        let Way::Translate(encoder) = &mut self.way else { return };
+        let mut events: Vec<Outgoing> = Vec::new();
+        encoder.handle_frame(frame, &mut events);
+        let target = if self.ending.is_some() { &mut self.closing } else { out };
+        for event in events {
+            write_event(target, event.name, &event.data);
+        }
+    }
+}
+
+const fn is_stop(ending: &Ending) -> bool {
+    matches!(ending, Ending::Stopped(_))
+}
+
+/// Returns the name of the event that carries an error.
+const fn error_event(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Chat => None,
+        Dialect::Messages | Dialect::Responses => Some("error"),
+    }
+}
+
+/// Returns an event's data with the model as the client named it, if the event names the model.
+fn renamed(dialect: Dialect, data: &str, model: &Text) -> Option<String> {
+    let holder = match dialect {
+        Dialect::Chat => return rename(data, model),
+        Dialect::Messages => "message",
+        Dialect::Responses => "response",
+    };
+    let document = Document::parse(data).ok()?;
+    let inner = document.root().field(holder).filter(|inner| inner.kind() == Kind::Object)?;
+    let value = rename(inner.raw(), model)?;
+    patch(data, &[Edit::Set { name: holder, value: &value }]).ok()
+}
+
+fn rename(object: &str, model: &Text) -> Option<String> {
+    let document = Document::parse(object).ok()?;
+    document.root().field("model")?;
+    patch(object, &[Edit::Set { name: "model", value: &quote(model) }]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_renamed_where_each_dialect_names_it() {
+        let model = Text::from_static("mine");
+        let chat = renamed(Dialect::Chat, r#"{"id":1,"model":"theirs","x":1.10}"#, &model);
+        assert_eq!(chat.as_deref(), Some(r#"{"id":1,"model":"mine","x":1.10}"#));
+        let start = r#"{"type":"message_start","message":{"model":"theirs"}}"#;
+        let messages = renamed(Dialect::Messages, start, &model);
+        assert_eq!(messages.as_deref(), Some(r#"{"type":"message_start","message":{"model":"mine"}}"#));
+        assert_eq!(renamed(Dialect::Messages, r#"{"type":"ping"}"#, &model), None);
+        assert_eq!(renamed(Dialect::Chat, "[DONE]", &model), None);
+    }
+}
