@@ -2,4 +2,5 @@
 
 mod goldens;
 mod laws;
+mod pains;
 mod pretty;
