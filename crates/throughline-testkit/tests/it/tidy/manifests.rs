@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("throughline", &["throughline-core", "throughline-wire"]),
     ("throughline-core", &[]),
     ("throughline-gateway", &["throughline-core", "throughline-store", "throughline-wire"]),
+    ("throughline-store", &["throughline-core"]),
     ("throughline-testkit", &["throughline-validate"]),
     ("throughline-validate", &[]),
     ("throughline-wire", &["throughline-core"]),

@@ -1,0 +1,80 @@
+//! The durable history: what was said, called and returned, what backends were sent, and what was learned.
+//!
+//! [`History`] is the whole interface: one way to write, seven ways to read, in plain types. The gateway
+//! holds it as `Arc<dyn History>`; [`Memory`] and [`Sqlite`] stand behind it and pass one suite. What an
+//! entry looks like when it is stored is decided in `record.rs` alone, and core knows nothing of it.
+//!
+//! Nothing here reads a clock or mints an id: moments and ids are handed in, and an entry's id follows from
+//! what it says and what it stands behind.
+
+mod batch;
+mod chain;
+mod digest;
+mod error;
+mod kept;
+mod pack;
+mod prefix;
+mod query;
+mod record;
+mod words;
+
+pub use batch::{Batch, Durability, Extension, NewConversation, Receipt, Write};
+pub use chain::{Chain, chain, chains};
+pub use error::StoreError;
+pub use kept::{
+    Attempt, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Recording,
+    ResponseMark, Scope, Setting, Standing, title_of,
+};
+pub use query::{
+    Conversations, Cursor, Entries, Exchanges, Field, Locate, Located, Page, Paging, Search, Which,
+};
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+/// What a method of [`History`] returns: a future that can be sent to another thread.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// The durable history.
+///
+/// Promises about writing:
+/// - A batch is written whole or not at all.
+/// - When `append` returns, the batch is there for every later read, of this process or another. A
+///   [`Durability::Durable`] batch has then also been flushed to the disk and survives a power failure; a
+///   [`Durability::Relaxed`] one survives the end of the process, and a later durable batch carries it along.
+/// - When `append` returns an error, nothing of the batch is there.
+/// - Two batches of which one was awaited before the other was begun take effect in that order. Batches
+///   under way at the same time take effect in some order, and both succeed: an entry that is already there
+///   is not an error, and two continuations of one entry are two branches.
+/// - Nothing is changed or taken out, with three exceptions, each a statement of its own: an exchange is
+///   brought up to date as it goes on, the body of a response is forgotten when the client asks for that, and
+///   verdicts and settings are replaced by later ones.
+///
+/// Promises about reading: a read sees whole batches only, entries come in the order of their branch, and
+/// pages come latest first. Asking for what is not there is no error.
+pub trait History: fmt::Debug + Send + Sync {
+    /// Writes a batch.
+    fn append(&self, batch: Batch) -> Answer<'_, Receipt>;
+
+    /// Finds where in the history a request continues.
+    fn locate(&self, locate: Locate) -> Answer<'_, Option<Located>>;
+
+    /// Lists conversations, the latest first.
+    fn conversations(&self, which: Conversations) -> Answer<'_, Page<Heading>>;
+
+    /// Reads entries: a branch, a whole conversation, or a single one.
+    fn entries(&self, which: Entries) -> Answer<'_, Vec<Kept>>;
+
+    /// Lists exchanges, the latest first.
+    fn exchanges(&self, which: Exchanges) -> Answer<'_, Page<Exchange>>;
+
+    /// Reads what passed in an exchange: requests as they were sent, provider events, the final answer.
+    fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording>;
+
+    /// Searches tool history and talk, the latest first.
+    fn search(&self, search: Search) -> Answer<'_, Page<Hit>>;
+
+    /// Reads what holds until further notice: learned verdicts and settings made at run time.
+    fn standing(&self) -> Answer<'_, Standing>;
+}

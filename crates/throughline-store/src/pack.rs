@@ -1,0 +1,214 @@
+//! Packing: large contents are compressed, small ones are left alone.
+//!
+//! A request as it was sent is mostly the request before it. It is therefore kept as what differs from an
+//! earlier one, its base: how much of the head and of the tail they share, and what stands between. Where a
+//! client changes something near the beginning as well, comparing ends is not enough, and the middle is
+//! compressed with the base as its dictionary.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use crate::StoreError;
+
+/// How bytes are packed; part of the stored format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    /// As they are.
+    Plain = 0,
+    /// Compressed.
+    Zstd = 1,
+    /// Compressed, with the base as dictionary.
+    ZstdBased = 2,
+}
+
+/// Packed bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packed<'b> {
+    pub codec: Codec,
+    /// How many bytes there are when unpacked.
+    pub size: usize,
+    pub bytes: Cow<'b, [u8]>,
+}
+
+/// A request as what differs from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Delta<'b> {
+    /// How many bytes both begin with.
+    pub head: usize,
+    /// How many bytes both end with.
+    pub tail: usize,
+    /// What stands between.
+    pub middle: Packed<'b>,
+}
+
+/// Smaller contents hardly get any smaller.
+const PACK_BYTES_MIN: usize = 192;
+
+/// From this size on, a middle is looked for in the base.
+const BASED_BYTES_MIN: usize = 4 * 1024;
+
+/// Nothing that is stored unpacks to more; a larger size in the database is damage.
+const UNPACKED_BYTES_MAX: usize = 1 << 30;
+
+const LEVEL: i32 = 3;
+
+thread_local! {
+    // A context takes a megabyte and more to set up, so each thread keeps its own.
+    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Packs bytes.
+pub(crate) fn pack(bytes: &[u8]) -> Packed<'_> {
+    let plain = Packed { codec: Codec::Plain, size: bytes.len(), bytes: Cow::Borrowed(bytes) };
+    if bytes.len() < PACK_BYTES_MIN {
+        return plain;
+    }
+    // Compression is an economy: where it fails, the bytes are kept as they are.
+    match compress(bytes) {
+        Ok(packed) if packed.len() < bytes.len() - bytes.len() / 16 => {
+            Packed { codec: Codec::Zstd, size: bytes.len(), bytes: Cow::Owned(packed) }
+        }
+        _ => plain,
+    }
+}
+
+/// Unpacks bytes that were packed without a base.
+pub(crate) fn unpack(codec: i64, size: usize, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+    unpack_based(codec, size, bytes, &[])
+}
+
+/// Returns `body` as what differs from `base`.
+pub(crate) fn delta<'b>(base: &[u8], body: &'b [u8]) -> Delta<'b> {
+    let head = common_prefix(base, body);
+    let tail = common_suffix(&base[head..], &body[head..]);
+    let middle = &body[head..body.len() - tail];
+    let packed = pack(middle);
+    if packed.bytes.len() >= BASED_BYTES_MIN
+        && let Ok(based) = compress_based(middle, base)
+        && based.len() < packed.bytes.len() / 2
+    {
+        let middle = Packed { codec: Codec::ZstdBased, size: middle.len(), bytes: Cow::Owned(based) };
+        return Delta { head, tail, middle };
+    }
+    Delta { head, tail, middle: packed }
+}
+
+/// Puts a request together again.
+pub(crate) fn undelta(
+    base: &[u8],
+    (head, tail): (usize, usize),
+    (codec, size, middle): (i64, usize, Vec<u8>),
+) -> Result<Vec<u8>, StoreError> {
+    let fits = head.checked_add(tail).is_some_and(|shared| shared <= base.len());
+    if !fits {
+        return Err(StoreError::Damaged("a sent request does not fit the one it is based on".to_owned()));
+    }
+    let middle = unpack_based(codec, size, middle, base)?;
+    let mut body = Vec::with_capacity(head + middle.len() + tail);
+    body.extend_from_slice(&base[..head]);
+    body.extend_from_slice(&middle);
+    body.extend_from_slice(&base[base.len() - tail..]);
+    Ok(body)
+}
+
+fn unpack_based(codec: i64, size: usize, bytes: Vec<u8>, base: &[u8]) -> Result<Vec<u8>, StoreError> {
+    let damaged = |what: &str| StoreError::Damaged(format!("packed content {what}"));
+    if size > UNPACKED_BYTES_MAX {
+        return Err(damaged("is too large"));
+    }
+    let unpacked = match codec {
+        0 => Ok(bytes),
+        1 => zstd::bulk::decompress(&bytes, size),
+        2 => zstd::bulk::Decompressor::with_dictionary(base)
+            .and_then(|mut decompressor| decompressor.decompress(&bytes, size)),
+        _ => return Err(damaged("has an unknown codec")),
+    };
+    match unpacked {
+        Ok(unpacked) if unpacked.len() == size => Ok(unpacked),
+        _ => Err(damaged("cannot be unpacked")),
+    }
+}
+
+fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|kept| match kept {
+        Some(compressor) => compressor.compress(bytes),
+        None => {
+            let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+            let packed = compressor.compress(bytes);
+            *kept = Some(compressor);
+            packed
+        }
+    })
+}
+
+fn compress_based(bytes: &[u8], base: &[u8]) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::Compressor::with_dictionary(LEVEL, base)?.compress(bytes)
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    const STRIDE: usize = 64;
+    let strides = a.chunks_exact(STRIDE).zip(b.chunks_exact(STRIDE)).take_while(|(a, b)| a == b).count();
+    let from = strides * STRIDE;
+    from + a[from..].iter().zip(&b[from..]).take_while(|(a, b)| a == b).count()
+}
+
+fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn back(base: &[u8], delta: &Delta<'_>) -> Vec<u8> {
+        let middle = (delta.middle.codec as i64, delta.middle.size, delta.middle.bytes.to_vec());
+        undelta(base, (delta.head, delta.tail), middle).unwrap()
+    }
+
+    /// Text that does not repeat itself.
+    fn noise(bytes: usize, seed: u8) -> Vec<u8> {
+        let mut reader = blake3::Hasher::new().update(&[seed]).finalize_xof();
+        let mut noise = vec![0; bytes];
+        reader.fill(&mut noise);
+        noise
+    }
+
+    #[test]
+    fn a_request_that_grew_in_the_middle_costs_what_is_new() {
+        let old = [noise(50_000, 1), noise(9_000, 2)].concat();
+        let new = [noise(50_000, 1), noise(700, 3), noise(9_000, 2)].concat();
+        let delta = delta(&old, &new);
+        assert_eq!((delta.head, delta.tail, delta.middle.bytes.len()), (50_000, 9_000, 700));
+        assert_eq!(back(&old, &delta), new);
+    }
+
+    #[test]
+    fn a_request_that_changed_at_both_ends_costs_little() {
+        let old = [b"monday".to_vec(), noise(90_000, 1), b"a".to_vec()].concat();
+        let new = [b"tuesday".to_vec(), noise(90_000, 1), b"b".to_vec()].concat();
+        let delta = delta(&old, &new);
+        assert_eq!(delta.middle.codec, Codec::ZstdBased);
+        assert!(delta.middle.bytes.len() < 100);
+        assert_eq!(back(&old, &delta), new);
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let packed = pack(&[7; 1000]).bytes.into_owned();
+        assert_eq!(unpack(1, 1000, packed.clone()).unwrap(), [7; 1000]);
+        assert!(unpack(1, 999, packed.clone()).is_err());
+        assert!(unpack(9, 1000, packed.clone()).is_err());
+        assert!(unpack(1, usize::MAX, packed).is_err());
+        assert!(undelta(b"short", (4, 4), (0, 0, Vec::new())).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+        #[test]
+        fn any_request_comes_back(base in "[ab]{0,40}", body in "[ab]{0,40}") {
+            let delta = delta(base.as_bytes(), body.as_bytes());
+            prop_assert_eq!(back(base.as_bytes(), &delta), body.as_bytes());
+        }
+    }
+}

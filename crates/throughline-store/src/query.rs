@@ -1,0 +1,174 @@
+//! Questions to the history, and the shape of what comes back.
+
+use throughline_core::{ConversationId, EntryId, Text};
+
+use crate::{Chain, ExchangeId, Moment};
+
+/// Where in the history a request may continue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Locate {
+    /// Behind the longest beginning of a resent history that is known.
+    Prefix {
+        /// Only in this conversation.
+        within: Option<ConversationId>,
+        /// The chain up to each entry of the resent history: see [`crate::chains`].
+        chains: Vec<Chain>,
+    },
+    /// In the conversation that goes by this key, behind what was appended to it last.
+    Key(Text),
+    /// In the conversation of this id, behind what was appended to it last.
+    Conversation(ConversationId),
+}
+
+/// A place in the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The entry that new ones follow; none in a conversation without entries.
+    pub entry: Option<EntryId>,
+    /// How many entries of the resent history are known, counted from its beginning.
+    pub known: usize,
+    /// Whether something follows that entry already, so that going on from it makes a branch.
+    pub followed: bool,
+}
+
+/// Which conversations to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conversations {
+    /// The one of this id.
+    One(ConversationId),
+    /// All of them, by when something was last added.
+    All(Paging),
+}
+
+/// Which entries to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entries {
+    /// Those from the beginning to this one, in their order.
+    Branch(EntryId),
+    /// All of a conversation, with every branch, in the order in which they were appended.
+    Conversation(ConversationId),
+    /// The one of this id.
+    One(EntryId),
+    /// The one that a client knows as the item of this id; the latest, if there are several.
+    Item(Text),
+}
+
+/// Which exchanges to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exchanges {
+    /// The one of this id.
+    One(ExchangeId),
+    /// The one that answered with the response of this id.
+    Response(Text),
+    /// Those of a conversation.
+    Of(ConversationId, Paging),
+    /// All of them.
+    All(Paging),
+}
+
+/// What to read of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The requests as they were sent.
+    Sent,
+    /// The provider's events.
+    Events,
+    /// The final answer.
+    Answer,
+    /// All of that.
+    Everything,
+}
+
+/// What to search for. Everything that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The words, each of which must occur; `"several words"` must occur in that order, and so must the
+    /// pieces of `src/main.rs`; `test*` stands for every word that begins so. Empty finds everything.
+    pub words: String,
+    /// Only there.
+    pub field: Option<Field>,
+    /// Only calls and results of this tool.
+    pub tool: Option<Text>,
+    /// Only results that are failures.
+    pub failed: bool,
+    /// Only in this conversation.
+    pub conversation: Option<ConversationId>,
+    /// Only from this moment on.
+    pub since: Option<Moment>,
+    /// Only before this moment.
+    pub until: Option<Moment>,
+    /// How much of it to return.
+    pub paging: Paging,
+}
+
+/// Where a word may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// In what was said and thought.
+    Talk,
+    /// In what a tool was given: paths, commands, patterns.
+    Input,
+    /// In what a tool returned: contents, output, errors.
+    Output,
+}
+
+/// How much of a list to return, and from where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paging {
+    /// The place to continue from: what the page before gave as `next`.
+    pub after: Option<Cursor>,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// A place in a list to continue from, to be handed back as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(pub Text);
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What is on the page.
+    pub items: Vec<T>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Cursor>,
+}
+
+impl Default for Paging {
+    fn default() -> Self {
+        Self { after: None, limit: 50 }
+    }
+}
+
+impl Paging {
+    /// Returns the first page with up to `limit` items.
+    #[must_use]
+    pub const fn first(limit: u32) -> Self {
+        Self { after: None, limit }
+    }
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), next: None }
+    }
+}
+
+impl<T> Page<T> {
+    /// Returns the page of at most one item.
+    #[must_use]
+    pub fn single(item: Option<T>) -> Self {
+        Self { items: item.into_iter().collect(), next: None }
+    }
+
+    /// Makes a page of one item more than asked for: the last one says where to go on.
+    pub(crate) fn cut(mut items: Vec<(Cursor, T)>, limit: u32) -> Self {
+        let limit = limit as usize;
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(|(cursor, _)| cursor.clone());
+        Self { items: items.into_iter().map(|(_, item)| item).collect(), next }
+    }
+}
