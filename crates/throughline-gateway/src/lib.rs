@@ -3,4 +3,5 @@
 //! [`config`] says what was asked for and from where.
 
 pub mod config;
+pub mod routing;
 pub mod secret;

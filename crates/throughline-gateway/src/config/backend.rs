@@ -181,8 +181,12 @@ impl At<'_, '_> {
             let sent = (sent != "*").then(|| Text::from(sent));
             rules.push(ModelRule { pattern: Text::from(asked), sent });
         }
-        // Tables have no order, so the pattern that says the most wins.
-        rules.sort_by_key(|rule| std::cmp::Reverse(specificity(&rule.pattern)));
+        // Tables have no order. A whole name comes first, then what maps (so that `claude-*`, sent as it is,
+        // does not take in what `*opus*` maps), then what says the most.
+        rules.sort_by_key(|rule| {
+            let (is_whole, length) = rule.specificity();
+            std::cmp::Reverse((is_whole, rule.sent.is_some(), length))
+        });
         rules
     }
 
@@ -284,9 +288,4 @@ impl At<'_, '_> {
 
 fn shown_model(asked: &str, sent: &str) -> String {
     if sent == "*" { asked.to_owned() } else { format!("{asked} -> {sent}") }
-}
-
-/// Returns how much a pattern says: whole names before patterns, longer ones before shorter ones.
-fn specificity(pattern: &str) -> (bool, usize) {
-    (!pattern.contains('*'), pattern.chars().filter(|c| *c != '*').count())
 }

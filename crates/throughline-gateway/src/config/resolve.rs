@@ -92,7 +92,7 @@ pub struct Backend {
     pub credential: Credential,
     /// The model for names that it does not know.
     pub default_model: Option<Text>,
-    /// What clients ask for and what is sent, the most specific first.
+    /// What clients ask for and what is sent; the first that fits counts.
     pub models: Vec<ModelRule>,
     /// How many tokens fit.
     pub context_window: Option<u64>,
@@ -224,6 +224,14 @@ impl Config {
     #[must_use]
     pub fn backend(&self, name: &str) -> Option<&Arc<Backend>> {
         self.backends.iter().find(|backend| backend.name == name)
+    }
+}
+
+impl ModelRule {
+    /// Returns how much the pattern says: a whole name more than a pattern, a longer one more than a shorter.
+    #[must_use]
+    pub fn specificity(&self) -> (bool, usize) {
+        (!self.pattern.contains('*'), self.pattern.chars().filter(|c| *c != '*').count())
     }
 }
 
