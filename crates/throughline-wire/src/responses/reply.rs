@@ -6,7 +6,7 @@
 
 use super::error::decode_stream_error;
 use super::output_item::{ItemStatus, OutputItem};
-use super::response_object::{ResponseObject, Verdict};
+use super::response_object::{BROKEN_CODE, CANCELLED_CODE, ResponseObject, Verdict};
 use super::{fields, item};
 use crate::Stamp;
 use crate::json::{DecodeError, Document, Node, Writer};
@@ -57,13 +57,23 @@ pub(super) fn ending_of(response: Node<'_>, otherwise: &str, facts: Facts) -> En
     let error = fields::given(response, "error");
     let status = fields::lenient_text(response, "status");
     match status.as_deref().unwrap_or(if error.is_some() { "failed" } else { otherwise }) {
-        "failed" => Ending::Failed(decode_stream_error(error.unwrap_or(response))),
+        "failed" => failed_ending(error.unwrap_or(response)),
         "cancelled" => Ending::Cancelled,
         "incomplete" => Ending::Stopped(incomplete_stop(response)),
         // Answered in the background: there is more to come, but not here.
         "queued" | "in_progress" => Ending::Stopped(Stop::Paused),
         _ if facts.refused && !facts.calls => Ending::Stopped(Stop::Refusal),
         _ => Ending::Stopped(settled_stop(Stop::EndTurn, facts.calls)),
+    }
+}
+
+/// Reads why a response failed; what was called off or broken off further back comes out as that.
+fn failed_ending(error: Node<'_>) -> Ending {
+    let failure = decode_stream_error(error);
+    match failure.code.as_deref() {
+        Some(CANCELLED_CODE) => Ending::Cancelled,
+        Some(BROKEN_CODE) => Ending::Broken,
+        _ => Ending::Failed(failure),
     }
 }
 

@@ -101,12 +101,14 @@ impl<'w> ItemWriter<'w> {
         self.begin("reasoning");
         self.writer.key("summary");
         self.write_texts("summary_text", &thought.summary);
-        if !thought.content.is_empty() {
-            self.writer.key("content");
-            self.write_texts("reasoning_text", &thought.content);
-        }
-        if let Some(Seal::Encrypted(sealed)) = &thought.seal {
-            self.writer.field_str("encrypted_content", sealed);
+        match &thought.seal {
+            // The sealed form says it all, and the provider refuses plain content beside it.
+            Some(Seal::Encrypted(sealed)) => self.writer.field_str("encrypted_content", sealed),
+            _ if thought.content.is_empty() => {}
+            _ => {
+                self.writer.key("content");
+                self.write_texts("reasoning_text", &thought.content);
+            }
         }
     }
 

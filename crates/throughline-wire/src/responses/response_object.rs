@@ -12,7 +12,10 @@ use crate::json::{Document, Edit, Kind, Node, Writer, patch, quote};
 use throughline_core::{Ask, Dialect, Ending, Format, Settings, Stop, Text, Usage};
 
 /// The code of a response whose backend fell silent.
-const BROKEN_CODE: &str = "throughline_backend_stream_broken";
+pub(super) const BROKEN_CODE: &str = "throughline_backend_stream_broken";
+
+/// The code of a streamed response that was called off: no event of a stream says `cancelled`.
+pub(super) const CANCELLED_CODE: &str = "throughline_cancelled";
 
 /// The parts of the object that do not change while the answer is given.
 #[derive(Debug)]
@@ -64,6 +67,15 @@ impl Verdict {
             ),
             Ending::Cancelled => Self { status: "cancelled", incomplete: None, error: None },
         }
+    }
+
+    /// Returns how a stream ended, which can be completed, incomplete or failed and nothing else.
+    pub(super) fn of_stream(ending: &Ending, refused: bool) -> Self {
+        if *ending != Ending::Cancelled {
+            return Self::of(ending, refused);
+        }
+        let message = Text::from_static("The answer was called off.");
+        Self { status: "failed", incomplete: None, error: Some((Text::from_static(CANCELLED_CODE), message)) }
     }
 
     /// Says whether the answer is all there.

@@ -131,7 +131,7 @@ impl StreamDecoder {
             Event::PartAdded => tracked.part_added(part, index, sink),
             Event::PartDone => tracked.part_done(part, index, sink),
             Event::Text { refusal, whole: false } => {
-                tracked.text_delta(&text("delta"), (refusal, index), sink)
+                tracked.text_delta(&text("delta"), (refusal, index), sink);
             }
             Event::Text { refusal, whole: true } => {
                 tracked.text_whole(&text(if refusal { "refusal" } else { "text" }), (refusal, index), sink);

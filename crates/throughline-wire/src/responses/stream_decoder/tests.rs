@@ -219,7 +219,9 @@ fn every_deviation_says_the_same() {
     for name in deviations {
         let frames = decode(&recorded(name));
         let told = told(&frames);
-        assert!(told == proper || told == proper[..1] || told == proper[1..], "{name}: {told:?}");
+        // That recording holds a text and nothing else.
+        let expected = if name == "only-completed" { &proper[..1] } else { &proper[..] };
+        assert_eq!(told, expected, "{name}");
         assert!(matches!(ending(&frames), Ending::Stopped(Stop::EndTurn | Stop::ToolCalls)), "{name}");
     }
 }

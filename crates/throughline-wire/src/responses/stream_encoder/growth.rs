@@ -217,7 +217,7 @@ fn close_paragraph<'i>(
         let spot = spot(paragraph_spot(thought));
         events.text(out, "response.reasoning_summary_text.done", spot, ("text", text));
         events.part(out, "response.reasoning_summary_part.done", spot, |writer| {
-            write_summary_part(writer, text)
+            write_summary_part(writer, text);
         });
     }
 }

@@ -223,15 +223,7 @@ impl StreamEncoder {
         while let Some((block, _)) = self.blocks.first_key_value() {
             self.end(*block, out);
         }
-        let mut verdict = Verdict::of(ending, self.refused);
-        if *ending == Ending::Cancelled {
-            // No event says `cancelled`.
-            verdict = Verdict {
-                status: "incomplete",
-                incomplete: Some(Text::from_static("cancelled")),
-                error: None,
-            };
-        }
+        let verdict = Verdict::of_stream(ending, self.refused);
         self.finish_items(ending, verdict.is_complete(), out);
         let name = match verdict.status {
             "completed" => "response.completed",

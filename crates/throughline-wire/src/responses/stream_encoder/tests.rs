@@ -214,9 +214,10 @@ fn a_broken_stream_is_a_failed_response_with_open_items_closed() {
 }
 
 #[test]
-fn a_cancelled_answer_is_incomplete() {
+fn a_cancelled_answer_has_failed() {
     let out = encode(&[opened(), text(0, None), grew(0, "a"), Frame::Closed(Ending::Cancelled)]);
-    assert_eq!(check_stream(&out)["incomplete_details"]["reason"], "cancelled");
+    assert_eq!(names(&out).last(), Some(&"response.failed"));
+    assert_eq!(check_stream(&out)["error"]["code"], "throughline_cancelled");
 }
 
 #[test]
