@@ -12,6 +12,7 @@ mod chain;
 mod digest;
 mod error;
 mod kept;
+mod memory;
 mod pack;
 mod prefix;
 mod query;
@@ -25,6 +26,7 @@ pub use kept::{
     Attempt, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Recording,
     ResponseMark, Scope, Setting, Standing, title_of,
 };
+pub use memory::Memory;
 pub use query::{
     Conversations, Cursor, Entries, Exchanges, Field, Locate, Located, Page, Paging, Search, Which,
 };

@@ -2,7 +2,7 @@
 
 use throughline_core::{ConversationId, EntryId, Text};
 
-use crate::{Chain, ExchangeId, Moment};
+use crate::{Chain, ExchangeId, Moment, StoreError};
 
 /// Where in the history a request may continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,5 +170,47 @@ impl<T> Page<T> {
         items.truncate(limit);
         let next = items.last().filter(|_| more).map(|(cursor, _)| cursor.clone());
         Self { items: items.into_iter().map(|(_, item)| item).collect(), next }
+    }
+}
+
+impl Cursor {
+    /// Returns the place behind the item of that number.
+    pub(crate) fn of(number: i64) -> Self {
+        Self(number.to_string().into())
+    }
+
+    /// Returns the place behind the item that is sorted by two numbers.
+    pub(crate) fn of_pair(first: i64, second: i64) -> Self {
+        Self(format!("{first}.{second}").into())
+    }
+
+    pub(crate) fn number(&self) -> Result<i64, StoreError> {
+        self.0.parse().map_err(|_| self.bad())
+    }
+
+    pub(crate) fn pair(&self) -> Result<(i64, i64), StoreError> {
+        let pair = self.0.split_once('.').and_then(|(first, second)| {
+            let first = first.parse().ok()?;
+            Some((first, second.parse().ok()?))
+        });
+        pair.ok_or_else(|| self.bad())
+    }
+
+    fn bad(&self) -> StoreError {
+        StoreError::BadCursor(self.0.to_string())
+    }
+}
+
+impl Paging {
+    /// Returns where a list of `count` items, which is read backwards, begins on this page.
+    pub(crate) fn end(&self, count: usize) -> Result<usize, StoreError> {
+        let Some(after) = &self.after else { return Ok(count) };
+        Ok(usize::try_from(after.number()?).map_or(0, |after| after.min(count)))
+    }
+}
+
+impl Which {
+    pub(crate) fn includes(self, which: Self) -> bool {
+        self == Self::Everything || self == which
     }
 }
