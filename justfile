@@ -20,9 +20,18 @@ golden-update:
     INSTA_UPDATE=always cargo test -p throughline-wire --test it
     git diff --stat -- crates/throughline-wire/tests
 
-# Fuzzes one target (sse, chat, messages, responses, ledger); needs cargo-fuzz and a nightly toolchain.
-fuzz target seconds="60":
-    cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+golden := "crates/throughline-wire/tests/golden"
 
+# Fuzzes one target (sse, json, chat, messages, responses, streams, frames, ledger), with the golden files as
+# seeds; needs cargo-fuzz and a nightly toolchain. Nothing here is unsafe, so no sanitizer is needed.
+fuzz target seconds="60":
+    mkdir -p fuzz/corpus/{{ target }}
+    cargo +nightly fuzz run --sanitizer none {{ target }} fuzz/corpus/{{ target }} \
+        {{ if target =~ "^(chat|messages|responses)$" { golden / "requests" / target } else { "" } }} \
+        {{ if target == "json" { golden / "requests" } else { "" } }} \
+        {{ if target =~ "^(sse|streams)$" { golden / "streams" } else { "" } }} \
+        -- -max_total_time={{ seconds }} -timeout=10 -rss_limit_mb=2048
+
+# Prints ratios against serde_json: requests, streams, and memory.
 bench *args:
-    cargo bench -p throughline-wire --bench translate {{ args }}
+    cargo bench -p throughline-wire --bench translate --bench streams --bench memory {{ args }}
