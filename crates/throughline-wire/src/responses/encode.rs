@@ -340,6 +340,19 @@ mod tests {
     }
 
     #[test]
+    fn an_item_that_came_twice_goes_out_with_its_id_once() {
+        let ask = own(
+            r#"{"input":[{"type":"reasoning","id":"rs_1","summary":[]},{"role":"assistant","id":"msg_1","content":"a"},
+                {"type":"reasoning","id":"rs_1","summary":[]},{"role":"assistant","id":"msg_1","content":"a"},
+                {"role":"user","content":"b"},{"role":"user","content":"b"}]}"#,
+        );
+        let (sent, report) = encoded(&ask);
+        let ids: Vec<_> = sent["input"].as_array().unwrap().iter().map(|item| item["id"].as_str()).collect();
+        assert_eq!(ids, [Some("rs_1"), Some("msg_1"), None, None, None, None]);
+        assert_eq!(report.count(Action::Repaired), 2);
+    }
+
+    #[test]
     fn without_reasoning_neither_the_request_nor_its_sealed_form_is_asked_for() {
         let ask = own(
             r#"{"reasoning":{"effort":"high"},"include":["reasoning.encrypted_content","x"],"input":[]}"#,

@@ -6,7 +6,7 @@
 
 use super::parts::{self, Voice};
 use crate::input::{self, FREEFORM_FIELD};
-use crate::json::Writer;
+use crate::json::{Document, Edit, Writer, patch};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use throughline_core::{
@@ -23,19 +23,31 @@ pub(super) struct ItemWriter<'w> {
     custom_calls: BTreeSet<Text>,
     /// The ids of all other calls.
     function_calls: BTreeSet<Text>,
+    /// The ids of the items that went out as they came; of messages, which keep none, their text.
+    sent: BTreeSet<Text>,
 }
 
 impl<'w> ItemWriter<'w> {
     pub(super) fn new(writer: &'w mut Writer, rules: &'w Rules, report: &'w mut Report) -> Self {
-        Self { writer, rules, report, custom_calls: BTreeSet::new(), function_calls: BTreeSet::new() }
+        Self {
+            writer,
+            rules,
+            report,
+            custom_calls: BTreeSet::new(),
+            function_calls: BTreeSet::new(),
+            sent: BTreeSet::new(),
+        }
     }
 
     /// Writes one entry as an item; one that has no form here is reported instead.
     pub(super) fn write(&mut self, entry: &Entry) {
         let own = entry.wire.as_ref().filter(|wire| wire.dialect == Dialect::Responses);
         match (own, &entry.kind) {
-            (Some(wire), Kind::Opaque { .. } | Kind::Reference { .. }) => self.writer.raw(&wire.text),
-            (Some(wire), kind) if entry.intact && self.goes_as_it_came(kind) => self.write_intact(wire, kind),
+            (Some(wire), Kind::Reference { .. }) => self.writer.raw(&wire.text),
+            (Some(wire), Kind::Opaque { .. }) => self.write_intact(wire, entry),
+            (Some(wire), kind) if entry.intact && self.goes_as_it_came(kind) => {
+                self.write_intact(wire, entry)
+            }
             _ => self.build(entry, own),
         }
     }
@@ -51,12 +63,24 @@ impl<'w> ItemWriter<'w> {
         }
     }
 
-    fn write_intact(&mut self, wire: &Wire, kind: &Kind) {
-        if let Kind::Called(call) = kind {
+    fn write_intact(&mut self, wire: &Wire, entry: &Entry) {
+        if let Kind::Called(call) = &entry.kind {
             let custom = matches!(call.input, Input::Freeform(_)) && !wire.text.contains(FREEFORM_FIELD);
             self.note_call(&call.id, custom);
         }
-        self.writer.raw(&wire.text);
+        let key = match &entry.kind {
+            Kind::Thought(thought) => thought.item_id.clone(),
+            Kind::Called(call) => call.item_id.clone(),
+            Kind::Returned(returned) => returned.item_id.clone(),
+            _ => Some(wire.text.clone()),
+        };
+        match key.filter(|key| !self.sent.insert(key.clone())).and_then(|_| without_id(&wire.text)) {
+            Some(anonymous) => {
+                self.report.entry(Action::Repaired, entry.place, "an item of this id came before");
+                self.writer.raw(&anonymous);
+            }
+            None => self.writer.raw(&wire.text),
+        }
     }
 
     fn note_call(&mut self, id: &Text, custom: bool) {
@@ -193,6 +217,12 @@ impl<'w> ItemWriter<'w> {
         self.writer.begin_object();
         self.writer.field_str("type", tag);
     }
+}
+
+/// Returns an item without its id, if it has one: the provider takes each id only once.
+fn without_id(item: &str) -> Option<String> {
+    Document::parse(item).ok()?.root().field("id")?;
+    patch(item, &[Edit::Remove { name: "id" }]).ok()
 }
 
 fn is_standing(entry: &Entry) -> bool {
