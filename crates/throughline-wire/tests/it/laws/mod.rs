@@ -5,10 +5,18 @@
 //! pairs over plain JSON, the validators of the providers' rules, and checkers of event streams.
 
 mod across;
+mod answers;
+mod anything;
+mod broken;
 mod draft;
+mod embed;
+mod entries;
+mod events;
 mod pairs;
 mod plan;
 mod same_dialect;
+mod stable;
+mod streams;
 mod texts;
 
 use proptest::prelude::ProptestConfig;

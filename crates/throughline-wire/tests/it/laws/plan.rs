@@ -9,6 +9,8 @@ use proptest::sample::select;
 pub(super) struct Plan {
     /// Decides how it is written.
     pub seed: u64,
+    /// Whether the calls of each turn have the ids of those before.
+    pub reuse_ids: bool,
     /// What the operator says.
     pub system: Vec<String>,
     /// Who says what, beginning with the user.
@@ -61,6 +63,18 @@ impl Plan {
         })
     }
 
+    /// Returns the plan with nothing but images in its results.
+    pub(super) fn without_files(&self) -> Self {
+        let mut plan = self.clone();
+        for turn in &mut plan.turns {
+            let Turn::Model { calls, .. } = turn else { continue };
+            for call in calls {
+                call.media.retain(|media| !matches!(media, Media::Pdf(_)));
+            }
+        }
+        plan
+    }
+
     /// Returns the names of the functions and of the custom tools, each once.
     pub(super) fn tool_names(&self, freeform: bool) -> Vec<&str> {
         let mut names: Vec<&str> = self
@@ -92,7 +106,12 @@ pub(super) fn plans(scope: Scope) -> impl Strategy<Value = Plan> {
     ];
     let system = prop::collection::vec(words(), 0..3);
     (prop_oneof![1 => Just(0), 9 => any::<u64>()], system, user(scope), prop::collection::vec(turn, 0..6))
-        .prop_map(|(seed, system, first, rest)| Plan { seed, system, turns: [vec![first], rest].concat() })
+        .prop_map(|(seed, system, first, rest)| Plan {
+            seed,
+            reuse_ids: false,
+            system,
+            turns: [vec![first], rest].concat(),
+        })
 }
 
 /// Something to say: never blank, never ending in white space.

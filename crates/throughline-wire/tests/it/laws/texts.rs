@@ -51,9 +51,9 @@ pub(super) enum Json {
     /// A string.
     Text(String),
     /// An array.
-    List(Vec<Json>),
+    List(Vec<Self>),
     /// An object, to be written in any order.
-    Object(Vec<(String, Json)>),
+    Object(Vec<(String, Self)>),
 }
 
 pub(super) fn raw(text: impl Into<String>) -> Json {
@@ -110,7 +110,7 @@ impl Json {
             Self::Raw(text) => out.push_str(text),
             Self::Text(text) => write_string(text, out, dice),
             Self::List(items) => {
-                write_all('[', items, ']', out, dice, |item, out, dice| item.write(out, dice))
+                write_all('[', items, ']', out, dice, Self::write);
             }
             Self::Object(fields) => {
                 let mut fields: Vec<_> = fields.iter().collect();

@@ -20,7 +20,9 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
                 list.push(said("user", texts, media, wild, dice));
             }
             Turn::Model { thinks, text, calls: made } => {
-                let ids: Vec<String> = (0..made.len()).map(|at| call_id(calls + at, true, dice)).collect();
+                let ids: Vec<String> = (0..made.len())
+                    .map(|at| call_id(if plan.reuse_ids { at } else { calls + at }, true, dice))
+                    .collect();
                 calls += made.len();
                 list.push(answered(*thinks && wild, text.as_deref(), made, &ids, wild, dice));
                 let mut results: Vec<Json> =

@@ -24,7 +24,9 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
             }
             Turn::Model { thinks, text: words, calls: made } => {
                 flush(&mut list, &mut waiting);
-                let ids: Vec<String> = (0..made.len()).map(|at| call_id(calls + at, false, dice)).collect();
+                let ids: Vec<String> = (0..made.len())
+                    .map(|at| call_id(if plan.reuse_ids { at } else { calls + at }, false, dice))
+                    .collect();
                 calls += made.len();
                 list.push(model(*thinks || thinking, words.as_deref(), made, &ids, wild, dice));
                 waiting = made.iter().zip(&ids).map(|(call, id)| result(call, id, wild, dice)).collect();

@@ -101,7 +101,7 @@ fn content(parts: Vec<Json>, only_text: Option<&str>, dice: &mut Dice) -> Json {
 }
 
 /// Returns the only text of a list that has nothing else.
-fn only<'t>(texts: &'t [String], others: usize) -> Option<&'t str> {
+fn only(texts: &[String], others: usize) -> Option<&str> {
     match texts {
         [only] if others == 0 => Some(only),
         _ => None,

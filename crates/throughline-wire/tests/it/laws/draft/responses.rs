@@ -21,7 +21,9 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
                     list.push(thought(list.len(), wild, dice));
                 }
                 list.extend(text.iter().map(|words| answer(words, wild, dice)));
-                let ids: Vec<String> = (0..made.len()).map(|at| call_id(calls + at, true, dice)).collect();
+                let ids: Vec<String> = (0..made.len())
+                    .map(|at| call_id(if plan.reuse_ids { at } else { calls + at }, true, dice))
+                    .collect();
                 for (at, (call, id)) in made.iter().zip(&ids).enumerate() {
                     list.extend((wild && dice.one_in(8)).then(|| unknown_item(list.len(), dice)));
                     list.push(called(call, id, calls + at, wild, dice));
