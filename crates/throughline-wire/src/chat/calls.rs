@@ -9,7 +9,7 @@ use super::history::Held;
 use crate::input::{as_object, from_arguments};
 use crate::json::{DecodeError, Kind as JsonKind, Node, Writer};
 use std::borrow::Cow;
-use throughline_core::{Action, Call, Entry, Extra, Input, Kind, Report, Rules, Text};
+use throughline_core::{Action, Call, Dialect, Entry, Extra, Input, Kind, Report, Rules, Text};
 
 /// Reads the calls of an assistant message.
 pub(super) fn decode_calls(message: Node<'_>, stem: &str) -> Result<Vec<Held>, DecodeError> {
@@ -45,8 +45,8 @@ fn decode_call(node: Node<'_>, at: u32, stem: &str) -> Result<Held, DecodeError>
             let function = node.expect_field("function")?;
             let wire =
                 nested_wire(node, &["id", "type", "index", "function"], "function", &["name", "arguments"]);
-            // Arguments that are no string: the text is of no use to servers that demand one.
-            let wire = Some(wire).filter(|_| given(function, "arguments").is_none_or(is_string));
+            // Arguments that are no string are not what servers expect; the text is of no use then.
+            let wire = Some(wire).filter(|_| given(function, "arguments").is_some_and(is_string));
             (function.expect_field("name")?, from_arguments(decode_arguments(function)), wire)
         }
         "custom" => {
@@ -93,7 +93,8 @@ pub(super) fn is_sendable(entry: &Entry, call: &Call, rules: &Rules) -> bool {
             own(entry.wire.as_ref()).is_some()
                 && matches!(as_object(&call.input), Cow::Borrowed(object) if object.len() == text.len())
         }
-        Input::Arguments(_) => true,
+        // Without a text of its own it is a call of the time before tools, or its arguments were no string.
+        Input::Arguments(_) => own(entry.wire.as_ref()).is_some() || is_loose(entry),
     }
 }
 
@@ -108,6 +109,11 @@ pub(super) fn write_call(
     let wire = own(entry.wire.as_ref());
     if let Some(wire) = wire.filter(|_| entry.intact && !is_loose(entry) && is_sendable(entry, call, rules)) {
         return writer.raw(&wire.text);
+    }
+    let came_here =
+        entry.envelope.as_ref().is_some_and(|(envelope, _)| envelope.wire.dialect == Dialect::Chat);
+    if came_here && wire.is_none() && !is_loose(entry) {
+        report.entry(Action::Repaired, entry.place, "arguments are sent as a string");
     }
     let extras: &[Extra] = wire.map_or(&[], |wire| &wire.extras);
     writer.begin_object();

@@ -8,19 +8,20 @@
 use super::calls::{is_loose, is_sendable, write_call};
 use super::content::{Holder, write_content, write_result};
 use super::extras::own;
+use super::vocabulary::{Closed, vocabulary};
 use crate::json::Writer;
 use crate::segment::{Segment, segments, verbatim};
 use std::sync::Arc;
 use throughline_core::outcome::marked;
 use throughline_core::{
-    Action, Content, Dialect, Entry, Envelope, Extra, Kind, Part, Place, Prompt, Report, Return, Role, Rules,
-    Said, Side, Text,
+    Action, Content, Dialect, Entry, Envelope, Extra, Kind, Outcome, Part, Place, Prompt, Report, Return,
+    Role, Rules, Said, Side, Text,
 };
 
 /// Writes the array of messages.
 pub(super) fn write_messages(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report) {
-    let loose_stay = loose_pairs_stay(&prompt.entries, prompt.rules);
-    let mut out = Messages { writer, rules: prompt.rules, report, loose_stay };
+    let target = Taker::new(&prompt.entries, prompt.rules);
+    let mut out = Messages { writer, rules: prompt.rules, report, target };
     out.writer.begin_array();
     for segment in segments(&prompt.entries) {
         match segment.side {
@@ -31,62 +32,93 @@ pub(super) fn write_messages(writer: &mut Writer, prompt: &Prompt<'_>, report: &
     out.writer.end_array();
 }
 
-/// Says whether all calls and results without ids can go out as they came.
+/// Whoever is sent messages, and what may stay in them as it came.
+struct Taker<'r> {
+    rules: &'r Rules,
+    /// The fields that it knows, where it refuses others.
+    closed: Option<Closed>,
+    /// Whether calls and results without ids go out as they came.
+    loose_stay: bool,
+}
+
+impl<'r> Taker<'r> {
+    fn new(entries: &[Entry], rules: &'r Rules) -> Self {
+        let taker = Self { rules, closed: vocabulary(rules).closed, loose_stay: true };
+        Self { loose_stay: taker.takes_loose_pairs(entries), ..taker }
+    }
+
+    /// Says whether all calls and results without ids can go out as they came.
+    ///
+    /// If only one half of such a pair did, nothing would say any more that they belong together.
+    fn takes_loose_pairs(&self, entries: &[Entry]) -> bool {
+        let stays = |segment: Segment<'_>| match segment.side {
+            Side::Assistant => self.takes_segment(&segment),
+            Side::System | Side::User => segment
+                .messages()
+                .filter(|message| message.iter().any(is_loose))
+                .all(|message| self.as_it_came(message).is_some()),
+        };
+        !entries.iter().any(is_loose)
+            || segments(entries).filter(|segment| segment.entries.iter().any(is_loose)).all(stays)
+    }
+
+    fn takes_segment(&self, segment: &Segment<'_>) -> bool {
+        // Where roles take turns, all that the model says in a row is one message, reasoning included.
+        let is_alone = !self.rules.alternate || segment.messages().count() == 1;
+        is_alone
+            && segment.is_verbatim(Dialect::Chat)
+            && segment.messages().all(|message| self.takes(message))
+    }
+
+    /// Returns the message as it came, if it is whole and suits the target.
+    fn as_it_came<'e>(&self, message: &'e [Entry]) -> Option<&'e str> {
+        verbatim(message, Dialect::Chat).filter(|_| self.takes(message))
+    }
+
+    fn takes(&self, message: &[Entry]) -> bool {
+        let has_calls = message.iter().any(|entry| entry.as_call().is_some());
+        let has_reasoning = message.iter().any(|entry| matches!(entry.kind, Kind::Thought(_)));
+        let lacks_reasoning = self.rules.reasoning.required_with_calls && has_calls && !has_reasoning;
+        let envelope = message.first().and_then(|entry| entry.envelope.as_ref());
+        let is_known = |closed: Closed| envelope.is_none_or(|(of, _)| closed.knows_all(&of.wire.text));
+        !lacks_reasoning
+            && message.iter().all(|entry| self.takes_entry(entry))
+            && self.closed.is_none_or(is_known)
+    }
+
+    fn takes_entry(&self, entry: &Entry) -> bool {
+        let fits = match &entry.kind {
+            Kind::Called(call) => is_sendable(entry, call, self.rules),
+            Kind::Returned(returned) => result_suits(returned, self.rules),
+            _ => true,
+        };
+        fits && (self.loose_stay || !is_loose(entry))
+    }
+}
+
+/// Says whether the content of a result can go out as it came.
 ///
-/// If only one half of such a pair did, nothing would say any more that they belong together.
-fn loose_pairs_stay(entries: &[Entry], rules: &Rules) -> bool {
-    !entries.iter().any(is_loose)
-        || segments(entries).filter(|segment| segment.entries.iter().any(is_loose)).all(|segment| {
-            match segment.side {
-                Side::Assistant => {
-                    segment.is_verbatim(Dialect::Chat)
-                        && segment.messages().all(|message| suits(message, rules, true))
-                }
-                Side::System | Side::User => segment
-                    .messages()
-                    .filter(|message| message.iter().any(is_loose))
-                    .all(|message| as_it_came(message, rules, true).is_some()),
-            }
-        })
-}
-
-/// Returns the message as it came, if it is whole and suits the target.
-fn as_it_came<'e>(message: &'e [Entry], rules: &Rules, loose_stay: bool) -> Option<&'e str> {
-    verbatim(message, Dialect::Chat).filter(|_| suits(message, rules, loose_stay))
-}
-
-fn suits(message: &[Entry], rules: &Rules, loose_stay: bool) -> bool {
-    let has_calls = message.iter().any(|entry| entry.as_call().is_some());
-    let has_reasoning = message.iter().any(|entry| matches!(entry.kind, Kind::Thought(_)));
-    let lacks_reasoning = rules.reasoning.required_with_calls && has_calls && !has_reasoning;
-    !lacks_reasoning && message.iter().all(|entry| entry_suits(entry, rules, loose_stay))
-}
-
-fn entry_suits(entry: &Entry, rules: &Rules, loose_stay: bool) -> bool {
-    let fits = match &entry.kind {
-        Kind::Called(call) => is_sendable(entry, call, rules),
-        Kind::Returned(returned) => rules.parts_in_results || is_bare(&returned.parts),
-        _ => true,
-    };
-    fits && (loose_stay || !is_loose(entry))
-}
-
-/// Says whether the content of a result was a string.
-fn is_bare(parts: &[Part]) -> bool {
-    matches!(parts, [part] if part.wire.is_none())
+/// A list of no parts is refused everywhere; a result of nothing is an empty string. Where it must be a
+/// string, only one that said nothing but its text is known to have been one: a mark of ours may have stood
+/// in a list.
+fn result_suits(returned: &Return, rules: &Rules) -> bool {
+    let is_plain = returned.outcome == Outcome::Ok;
+    let was_empty = is_plain && returned.parts.is_empty();
+    let was_string = is_plain && matches!(&returned.parts[..], [part] if part.wire.is_none());
+    !was_empty && (rules.parts_in_results || was_string)
 }
 
 struct Messages<'w> {
     writer: &'w mut Writer,
     rules: &'w Rules,
     report: &'w mut Report,
-    loose_stay: bool,
+    target: Taker<'w>,
 }
 
 impl Messages<'_> {
     fn other_segment(&mut self, segment: &Segment<'_>) {
         for message in segment.messages() {
-            match as_it_came(message, self.rules, self.loose_stay) {
+            match self.target.as_it_came(message) {
                 Some(text) => self.writer.raw(text),
                 None => message.iter().for_each(|entry| self.other_entry(entry)),
             }
@@ -129,8 +161,11 @@ impl Messages<'_> {
             self.writer.field_str("tool_call_id", id);
         }
         // The name is nothing that all servers take; it goes back only to where it came from.
-        if let Some(name) = returned.name.as_ref().filter(|_| is_own(entry)) {
+        if let Some(name) = returned.name.as_ref().filter(|_| is_own(entry) && self.target.closed.is_none()) {
             self.writer.field_str("name", name);
+        }
+        if returned.parts.is_empty() && is_own(entry) && entry.intact {
+            self.report.entry(Action::Repaired, entry.place, "a result of nothing is an empty string");
         }
         self.writer.key("content");
         let parts = marked(&returned.parts, returned.outcome, false);
@@ -140,10 +175,7 @@ impl Messages<'_> {
     }
 
     fn assistant_segment(&mut self, segment: &Segment<'_>) {
-        let suits = |message| suits(message, self.rules, self.loose_stay);
-        // Where roles take turns, all that the model says in a row is one message, reasoning included.
-        let alone = !self.rules.alternate || segment.messages().count() == 1;
-        if alone && segment.is_verbatim(Dialect::Chat) && segment.messages().all(suits) {
+        if self.target.takes_segment(segment) {
             let texts = segment.messages().filter_map(|message| verbatim(message, Dialect::Chat));
             return texts.for_each(|text| self.writer.raw(text));
         }
@@ -159,7 +191,7 @@ impl Messages<'_> {
         let (mut unwritten, mut at) = (0, 0);
         for message in segment.messages() {
             let end = at + message.len();
-            if let Some(text) = as_it_came(message, self.rules, self.loose_stay) {
+            if let Some(text) = self.target.as_it_came(message) {
                 self.talk_anew(&segment.entries[unwritten..at]);
                 self.writer.raw(text);
                 unwritten = end;
@@ -270,7 +302,10 @@ impl Messages<'_> {
             }
             last = Some(envelope);
             for extra in &envelope.wire.extras {
-                if written.contains(&&extra.name) {
+                if self.target.closed.is_some_and(|closed| !closed.knows(&extra.name)) {
+                    let reason = format!("the target refuses messages with a field {}", extra.name);
+                    self.report.entry(Action::Dropped, entries[0].place, reason);
+                } else if written.contains(&&extra.name) {
                     let reason = format!("the message has a field {} from another one already", extra.name);
                     self.report.entry(Action::Dropped, entries[0].place, reason);
                 } else if may_return(extra, envelope, entries) {
@@ -351,14 +386,14 @@ mod tests {
     use serde_json::{Value, json};
     use throughline_core::{Ask, Call, Input, Outcome, Target, Thought, prepare};
 
-    fn decode(messages: Value) -> Ask {
+    fn decode(messages: &Value) -> Ask {
         let body = json!({"model": "m", "messages": messages});
         decode_request(&Document::parse(body.to_string()).unwrap()).unwrap()
     }
 
     /// Writes entries that came from nowhere.
     fn written(entries: Vec<Entry>, rules: &str) -> (Value, Report) {
-        let mut ask = decode(json!([]));
+        let mut ask = decode(&json!([]));
         ask.entries = entries;
         sent(&ask, rules)
     }
@@ -432,7 +467,7 @@ mod tests {
         assert_eq!(written(entries, "deepseek").0[0]["reasoning_content"], json!("Hm."));
         // A message of this dialect that lacks it cannot go out as it came either.
         let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
-        let ask = decode(json!([{"role": "assistant", "content": null, "tool_calls": [call]}]));
+        let ask = decode(&json!([{"role": "assistant", "content": null, "tool_calls": [call]}]));
         assert_eq!(sent(&ask, "deepseek").0[0]["reasoning_content"], json!(""));
         assert_eq!(sent(&ask, "openai-chat").0[0].get("reasoning_content"), None);
     }
@@ -461,8 +496,9 @@ mod tests {
         let call = |arguments: Value| json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}});
         for odd in [json!("{\"path\": \"src"), json!(""), json!({"path": "a"}), Value::Null] {
             let message = json!({"role": "assistant", "content": null, "tool_calls": [call(odd.clone())]});
-            let ask = decode(json!([message]));
-            assert_eq!(sent(&ask, "openai-chat").0, json!([message]));
+            let ask = decode(&json!([message]));
+            let arguments = &sent(&ask, "openai-chat").0[0]["tool_calls"][0]["function"]["arguments"];
+            assert!(arguments.is_string(), "{arguments}");
             let (messages, _) = sent(&ask, "mistral");
             let arguments = messages[0]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
             assert!(serde_json::from_str::<Value>(arguments).unwrap().is_object(), "{arguments}");
@@ -473,7 +509,7 @@ mod tests {
     fn free_text_is_wrapped_where_there_are_no_custom_tools() {
         let custom = json!({"id": "a", "type": "custom", "custom": {"name": "f", "input": "*** patch"}});
         let message = json!({"role": "assistant", "content": null, "tool_calls": [custom]});
-        let ask = decode(json!([message]));
+        let ask = decode(&json!([message]));
         assert_eq!(sent(&ask, "openai-chat").0, json!([message]));
         let (messages, report) = sent(&ask, "mistral");
         let wrapped = json!({"name": "f", "arguments": "{\"throughline_input\":\"*** patch\"}"});
@@ -487,7 +523,7 @@ mod tests {
             {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
             {"role": "function", "name": "f", "content": "1"},
         ]);
-        let mut ask = decode(messages.clone());
+        let mut ask = decode(&messages);
         assert_eq!(sent(&ask, "openai-chat").0, messages);
         ask.entries[0].intact = false;
         let (messages, _) = sent(&ask, "openai-chat");
@@ -504,7 +540,7 @@ mod tests {
             "function": {"name": "f", "arguments": "{}", "x": 2}});
         let message = json!({"role": "assistant", "content": null, "reasoning": "Hm.", "reasoning_details": [{"data": "d"}],
             "x_score": 0.5, "tool_calls": [call]});
-        let mut ask = decode(json!([message]));
+        let mut ask = decode(&json!([message]));
         for entry in &mut ask.entries {
             entry.intact = false;
         }
@@ -519,14 +555,34 @@ mod tests {
     }
 
     #[test]
+    fn mistral_refuses_messages_with_fields_that_it_does_not_know() {
+        let messages = json!([
+            {"role": "user", "content": "Hi.", "name": "ida"},
+            {"role": "assistant", "content": "Hello.", "refusal": null, "annotations": []},
+        ]);
+        let ask = decode(&messages);
+        assert_eq!(sent(&ask, "openai-chat").0, messages);
+        let (messages, report) = sent(&ask, "mistral");
+        let told = |role, content| json!({"role": role, "content": content});
+        assert_eq!(messages, json!([told("user", "Hi."), told("assistant", "Hello.")]));
+        assert_eq!(report.count(Action::Dropped), 1);
+    }
+
+    #[test]
     fn a_result_in_parts_becomes_a_string_for_those_who_want_one() {
         let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
         let messages = json!([
             {"role": "assistant", "content": null, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]},
         ]);
-        let ask = decode(messages.clone());
+        let ask = decode(&messages);
         assert_eq!(sent(&ask, "openai-chat").0, messages);
         assert_eq!(sent(&ask, "mistral").0[1]["content"], json!("x\ny"));
+        // One that bears a mark of ours is no string either.
+        let mut messages = messages;
+        messages[1]["content"] = json!([{"type": "text", "text": "[tool error]\nno"}]);
+        let ask = decode(&messages);
+        assert_eq!(sent(&ask, "openai-chat").0, messages);
+        assert_eq!(sent(&ask, "mistral").0[1]["content"], json!("[tool error]\nno"));
     }
 }

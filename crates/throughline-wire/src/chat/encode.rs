@@ -7,6 +7,7 @@
 use super::conversation::write_messages;
 use super::settings::{REASONING_FIELDS, write_settings};
 use super::tools::{are_as_given, knows_allowed_tools, write_choice, write_tools};
+use super::vocabulary::vocabulary;
 use crate::json::Writer;
 use throughline_core::{Action, Extra, Prompt, Report, ToolChoice};
 
@@ -25,7 +26,7 @@ pub(crate) fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String
 }
 
 fn write_as_given(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report) {
-    let has = |name: &str| prompt.ask.fields.iter().any(|field| field.name == name);
+    let has = |name: &str| has_field(prompt, name);
     if !has("model") {
         write_model(writer, prompt);
     }
@@ -48,7 +49,7 @@ fn write_as_given(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report)
                 }
             }
             name if is_left_out(name, prompt, report) => {}
-            _ => write_field(writer, field),
+            _ => write_field(writer, field, prompt, report),
         }
     }
     if !has("tools") && !has("functions") && !tools_as_given {
@@ -57,8 +58,18 @@ fn write_as_given(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report)
     }
 }
 
-fn write_field(writer: &mut Writer, field: &Extra) {
-    writer.field_raw(&field.name, &field.value);
+fn has_field(prompt: &Prompt<'_>, name: &str) -> bool {
+    prompt.ask.fields.iter().any(|field| field.name == name)
+}
+
+/// Writes a field that the client gave, if the target takes it.
+fn write_field(writer: &mut Writer, field: &Extra, prompt: &Prompt<'_>, report: &mut Report) {
+    match vocabulary(prompt.rules).name_of(&field.name) {
+        Some(name) => writer.field_raw(name, &field.value),
+        None => {
+            report.field(Action::Dropped, field.name.clone(), "the target refuses fields it does not know");
+        }
+    }
 }
 
 fn write_model(writer: &mut Writer, prompt: &Prompt<'_>) {
@@ -75,7 +86,8 @@ fn is_choice_as_given(prompt: &Prompt<'_>, tools_as_given: bool) -> bool {
         Some(ToolChoice::Named(_)) => tools_as_given,
         _ => true,
     };
-    is_understood && prompt.tool_choice == prompt.ask.tool_choice
+    let is_known = vocabulary(prompt.rules).closed.is_none() || !has_field(prompt, "function_call");
+    is_understood && is_known && prompt.tool_choice == prompt.ask.tool_choice
 }
 
 fn is_left_out(name: &str, prompt: &Prompt<'_>, report: &mut Report) -> bool {
@@ -152,7 +164,6 @@ mod tests {
             include_str!("../../tests/golden/requests/chat/reasoning-details.json"),
             include_str!("../../tests/golden/requests/chat/custom-tool.json"),
             include_str!("../../tests/golden/requests/chat/stop-and-sampling.json"),
-            include_str!("../../tests/golden/requests/chat/non-object-arguments.json"),
             include_str!("../../tests/golden/requests/chat/allowed-tools.json"),
             include_str!("../../tests/golden/requests/chat/number-text.json"),
         ] {
@@ -241,6 +252,25 @@ mod tests {
             })
         );
         assert_eq!(report.count(Action::Dropped), 3);
+    }
+
+    #[test]
+    fn mistral_is_sent_nothing_that_it_refuses_in_this_dialect_either() {
+        let ask = decode(&json!({
+            "model": "a", "messages": [{"role": "user", "content": "Hi."}],
+            "functions": [{"name": "f"}], "function_call": "auto",
+            "max_completion_tokens": 9, "seed": 7, "stream_options": {"include_usage": true}, "safe_prompt": true,
+        }));
+        let (sent, report) = encode(&ask, &rules("mistral"));
+        assert_eq!(
+            sent,
+            json!({
+                "model": "a", "messages": [{"role": "user", "content": "Hi."}],
+                "tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "auto",
+                "max_tokens": 9, "random_seed": 7, "safe_prompt": true,
+            })
+        );
+        assert_eq!(report.count(Action::Dropped), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::WITHOUT_ID;
 use super::calls::{decode_calls, decode_function_call};
 use super::extras::{extras_of, filled, given, is_significant};
 use super::parts::decode_content;
-use crate::json::{DecodeError, Document, Kind as JsonKind, Node};
+use crate::json::{DecodeError, Document, Kind as JsonKind, Node, quote};
 use std::sync::Arc;
 use throughline_core::outcome::unmarked;
 use throughline_core::{
@@ -153,7 +153,13 @@ fn decode_function_result(
 }
 
 fn returned(call_id: Option<Text>, name: Option<Text>, parts: Vec<Part>, freeform: bool) -> Kind {
-    let (outcome, parts) = unmarked(parts, false, false);
+    let is_list = parts.first().is_some_and(|part| part.wire.is_some());
+    let (outcome, mut parts) = unmarked(parts, false, false);
+    // A part that lost its mark is still a part of a list, which not every target takes.
+    if let Some(part) = parts.first_mut().filter(|part| is_list && part.wire.is_none()) {
+        let text = format!(r#"{{"type":"text","text":{}}}"#, quote(part.as_text().map_or("", Text::as_str)));
+        part.wire = Some(Wire { dialect: Dialect::Chat, text: text.into(), extras: Vec::new() });
+    }
     Kind::Returned(Return { call_id, item_id: None, name, parts, outcome, freeform })
 }
 

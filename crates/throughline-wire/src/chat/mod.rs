@@ -28,6 +28,7 @@ mod stream_encoder;
 mod stream_texts;
 mod tools;
 mod usage;
+mod vocabulary;
 
 pub(crate) use decode::decode_request;
 pub(crate) use encode::encode_request;

@@ -25,7 +25,7 @@ pub(super) fn decode_content(
 fn decode_part(document: &Document, node: Node<'_>) -> Result<Part, DecodeError> {
     // Not in the specification, but some clients write a bare string among the parts.
     if let Some(text) = node.as_text() {
-        return Ok(Part::text(text));
+        return Ok(Part { content: Content::Text(text), wire: Some(wire_of(node, &[])) });
     }
     node.expect_object()?;
     let kind = match given(node, "type") {

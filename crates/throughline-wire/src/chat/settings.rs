@@ -1,13 +1,12 @@
 //! Sampling, limits, the form of the answer and the request for reasoning, both ways.
 //!
-//! Numbers keep their text. Which field a server knows differs: OpenAI renamed the token limit, Mistral
-//! refuses whatever it does not know and has its own word for the seed, everybody else takes or ignores what
-//! OpenAI takes. A [`Vocabulary`] says so per rule set.
+//! Numbers keep their text. Which fields a server knows differs; a [`Vocabulary`] says so.
 //!
 //! A budget of reasoning tokens becomes an effort: up to 4,096 tokens `low`, up to 16,384 `medium`, beyond
 //! that `high`. The other dialects' budgets start at 1,024, which is already more than `minimal` uses.
 
 use super::extras::{filled, given};
+use super::vocabulary::{Vocabulary, vocabulary};
 use crate::json::{DecodeError, Kind, Node, Writer};
 use throughline_core::{
     Action, Dialect, Extra, Format, Number, Prompt, Reasoning, Report, Rules, Settings, Text,
@@ -162,39 +161,10 @@ fn decode_metadata(root: Node<'_>) -> Result<Option<Text>, DecodeError> {
         .map(|metadata| metadata.raw_text()))
 }
 
-/// What a server calls things, and what it has no word for.
-struct Vocabulary {
-    token_limit: &'static str,
-    seed: &'static str,
-    unknown: &'static [&'static str],
-}
-
-fn vocabulary(rules: &Rules) -> Vocabulary {
-    match rules.name.as_str() {
-        "openai-chat" => {
-            Vocabulary { token_limit: "max_completion_tokens", seed: "seed", unknown: &["top_k"] }
-        }
-        "mistral" => Vocabulary {
-            token_limit: "max_tokens",
-            seed: "random_seed",
-            unknown: &[
-                "top_k",
-                "top_logprobs",
-                "verbosity",
-                "user",
-                "service_tier",
-                "store",
-                "stream_options",
-            ],
-        },
-        _ => Vocabulary { token_limit: "max_tokens", seed: "seed", unknown: &["store", "service_tier"] },
-    }
-}
-
 /// Writes the settings of a request that came in another dialect.
 pub(super) fn write_settings(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report) {
     let words = vocabulary(prompt.rules);
-    let mut out = Fields { writer, words: &words, report };
+    let mut out = Fields { writer, words, report };
     let settings = &prompt.ask.settings;
     out.number(words.token_limit, settings.max_output_tokens.as_ref());
     out.number("temperature", settings.temperature.as_ref());
@@ -228,7 +198,7 @@ pub(super) fn write_settings(writer: &mut Writer, prompt: &Prompt<'_>, report: &
 
 struct Fields<'w> {
     writer: &'w mut Writer,
-    words: &'w Vocabulary,
+    words: &'static Vocabulary,
     report: &'w mut Report,
 }
 

@@ -29,7 +29,7 @@ enum State {
     #[default]
     Waiting,
     /// The answer is under way.
-    Open(Answer),
+    Open(Box<Answer>),
     /// The answer is over; whatever follows is ignored.
     Closed,
 }
@@ -128,7 +128,7 @@ impl StreamDecoder {
         if matches!(self.state, State::Waiting) {
             let id = chunk.and_then(|chunk| filled(chunk, "id"));
             let model = chunk.and_then(|chunk| filled(chunk, "model"));
-            self.state = State::Open(Answer::new(id.as_ref()));
+            self.state = State::Open(Box::new(Answer::new(id.as_ref())));
             frames.push(Frame::Opened { id, model });
         }
         match &mut self.state {

@@ -472,7 +472,7 @@ mod tests {
                     _ => {}
                 }),
                 EntryKind::Thought(thoughts) => {
-                    thoughts.content.iter().for_each(|text| thought.push_str(text))
+                    thoughts.content.iter().for_each(|text| thought.push_str(text));
                 }
                 _ => {}
             }

@@ -5,6 +5,7 @@
 //! and beside its type in Responses; both forms are read.
 
 use super::extras::{extras_of, filled, given, nested_wire, own, wire_of};
+use super::vocabulary::vocabulary;
 use crate::input::FREEFORM_SCHEMA;
 use crate::json::{DecodeError, Document, Kind, Node, Writer};
 use throughline_core::{Action, Extra, Prompt, Report, Rules, Subject, Text, Tool, ToolChoice, ToolForm};
@@ -132,7 +133,11 @@ fn choice_name(node: Node<'_>) -> Option<Text> {
 
 /// Says whether the tools can be declared in the client's own words.
 pub(super) fn are_as_given(prompt: &Prompt<'_>) -> bool {
-    let suits = |tool: &Tool| tool.intact && (prompt.rules.custom_tools || !is_custom(tool));
+    let is_closed = vocabulary(prompt.rules).closed.is_some();
+    let suits = |tool: &Tool| {
+        let is_of_old = tool.wire.is_none();
+        tool.intact && (prompt.rules.custom_tools || !is_custom(tool)) && !(is_of_old && is_closed)
+    };
     prompt.tools.len() == prompt.ask.tools.len() && prompt.tools.iter().all(suits)
 }
 
