@@ -115,10 +115,11 @@ fn input(text: &str) -> String {
     wrapped.map_or_else(|| text.to_owned(), input)
 }
 
-/// Returns everything that was said, in one line.
+/// Returns the characters of everything that was said, sorted.
 ///
-/// Not every dialect tells a refusal from other text, and one puts line breaks between what it must join.
-fn text(reply: &Reply) -> String {
+/// Not every dialect tells a refusal from other text, and one has a single text: what grows side by side is
+/// written there as it comes, with line breaks between what must be joined.
+fn text(reply: &Reply) -> Vec<char> {
     let said = reply.entries.iter().filter_map(|entry| match &entry.kind {
         Kind::Said(said) => Some(&said.parts),
         _ => None,
@@ -127,5 +128,7 @@ fn text(reply: &Reply) -> String {
         Content::Text(text) | Content::Refusal(text) => Some(text.as_str()),
         _ => None,
     });
-    words.collect::<String>().replace('\n', "")
+    let mut characters: Vec<char> = words.flat_map(str::chars).filter(|c| *c != '\n').collect();
+    characters.sort_unstable();
+    characters
 }
