@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("throughline-core", &[]),
     ("throughline-gateway", &["throughline-core", "throughline-store", "throughline-wire"]),
     ("throughline-store", &["throughline-core"]),
+    ("throughline-sim", &["throughline-core", "throughline-validate", "throughline-wire"]),
     ("throughline-testkit", &["throughline-validate"]),
     ("throughline-validate", &[]),
     ("throughline-wire", &["throughline-core"]),
