@@ -1,7 +1,10 @@
 //! The gateway between agent clients and model backends.
 //!
-//! [`config`] says what was asked for and from where.
+//! [`config`] says what was asked for and from where; [`routing`] chooses a backend and a model for a request;
+//! [`capability`] says what that backend can be shown, and what is sent next when it fails.
+//! These decide and do nothing: they take facts and return data, so they are tested without network or clock.
 
+pub mod capability;
 pub mod config;
 pub mod routing;
 pub mod secret;

@@ -1,0 +1,325 @@
+//! Attempts: what is sent next, to whom and in which form, until a backend answers or none is left.
+//!
+//! A pure state machine. The exchange asks for the [`next_step`](Attempts::next_step), performs it, and says
+//! with a `handle_*` what came of it. Waiting is data, so tests need no clock.
+//!
+//! - A feature that a backend rejects is left out at once: tool history becomes text (R08), state becomes the
+//!   full history (R26). What worked instead is a [`Lesson`]; if it does not work either, the first error is
+//!   the one returned, since its cause was another.
+//! - Connect errors, 429, 502, 503 and 529 are repeated, with growing pauses, or as `Retry-After` says.
+//! - Then the next destination is tried, if the failure was the backend's and not the request's.
+//! - Once an answer has begun, nothing is repeated.
+
+use super::{Ability, Decision, Rejection, Verdict};
+use std::time::Duration;
+
+/// A form in which a request can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// Whether tool history is sent as such; else it is text.
+    pub native: bool,
+    /// Whether it continues from what the backend keeps; else all of the history is sent.
+    pub state: bool,
+}
+
+/// One destination, and what may be tried there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leg {
+    /// How to begin.
+    pub form: Form,
+    /// Whether a rejection of tool history may be answered with text.
+    pub may_embed: bool,
+    /// Whether success would say something new about tool history.
+    pub is_in_doubt: bool,
+}
+
+/// How often and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// How often the same is sent again.
+    pub retries: u32,
+    /// The first pause; each one after it is twice as long.
+    pub pause: Duration,
+    /// The longest pause of our own making.
+    pub pause_max: Duration,
+    /// The longest pause that a backend may ask for. If it asks for more, it counts as failed.
+    pub asked_pause_max: Duration,
+}
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step<E> {
+    /// Wait, then send.
+    Send {
+        /// To which destination, by its number.
+        leg: usize,
+        /// In which form.
+        form: Form,
+        /// How long to wait before.
+        after: Duration,
+        /// Which attempt it is, over all destinations, from zero.
+        attempt: u32,
+    },
+    /// Pass the answer on.
+    Answer {
+        /// Whose it is.
+        leg: usize,
+        /// What was learned on the way.
+        lessons: Vec<Lesson>,
+    },
+    /// Give up with this error.
+    Fail(E),
+}
+
+/// What an attempt came to, short of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// No connection.
+    Connect,
+    /// Connected, but no answer in time.
+    TimedOut,
+    /// An error status.
+    Status {
+        /// Which one.
+        status: u16,
+        /// How long the backend wants us to wait.
+        retry_after: Option<Duration>,
+        /// The feature that it rejected, if that was it.
+        rejection: Option<Rejection>,
+    },
+}
+
+/// Something that was found out about a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lesson {
+    /// About which one.
+    pub leg: usize,
+    /// About what.
+    pub ability: Ability,
+    /// What was found.
+    pub verdict: Verdict,
+}
+
+/// The attempts of one exchange. `E` is an error as the client would be told of it.
+#[derive(Debug)]
+pub struct Attempts<E> {
+    legs: Vec<Leg>,
+    policy: RetryPolicy,
+    has_tool_history: bool,
+    chance: u64,
+    leg: usize,
+    form: Form,
+    sent: u32,
+    retries: u32,
+    /// The errors of this destination that a change of form was the answer to.
+    rejected: Option<E>,
+    lessons: Vec<Lesson>,
+    /// What the first destination said, for when nobody answers.
+    first: Option<E>,
+    state: State<E>,
+}
+
+#[derive(Debug)]
+enum State<E> {
+    Ready { after: Duration },
+    Sent,
+    Answered,
+    Failed(Option<E>),
+}
+
+impl Leg {
+    /// Returns how to approach a destination about whose abilities these decisions were made.
+    ///
+    /// `can_continue` says whether there is state to continue from. Where nobody knows whether it is kept, the
+    /// full history is sent, which is always right.
+    #[must_use]
+    pub fn new(native: &Decision, server_state: &Decision, can_continue: bool) -> Self {
+        let form = Form {
+            native: native.verdict() != Some(Verdict::No),
+            state: can_continue && server_state.verdict() == Some(Verdict::Yes),
+        };
+        Self { form, may_embed: native.is_open(), is_in_doubt: matches!(native, Decision::Unknown { .. }) }
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            retries: 2,
+            pause: Duration::from_millis(500),
+            pause_max: Duration::from_secs(8),
+            asked_pause_max: Duration::from_secs(20),
+        }
+    }
+}
+
+impl<E> Attempts<E> {
+    /// Returns the machine for these destinations, of which there is at least one.
+    ///
+    /// `seed` spreads the pauses, so that many clients do not come back at the same moment.
+    ///
+    /// # Panics
+    /// When there is no destination.
+    #[must_use]
+    pub fn new(legs: Vec<Leg>, has_tool_history: bool, policy: RetryPolicy, seed: u64) -> Self {
+        let form = legs.first().expect("a route has a first destination").form;
+        Self {
+            legs,
+            policy,
+            has_tool_history,
+            chance: seed,
+            leg: 0,
+            form,
+            sent: 0,
+            retries: 0,
+            rejected: None,
+            lessons: Vec::new(),
+            first: None,
+            state: State::Ready { after: Duration::ZERO },
+        }
+    }
+
+    /// Says what is to be done next. Nothing, while an attempt is under way or after the end was told.
+    pub fn next_step(&mut self) -> Option<Step<E>> {
+        match &mut self.state {
+            State::Ready { after } => {
+                let after = *after;
+                self.state = State::Sent;
+                let attempt = self.sent;
+                self.sent += 1;
+                Some(Step::Send { leg: self.leg, form: self.form, after, attempt })
+            }
+            State::Sent => None,
+            State::Answered => {
+                self.state = State::Failed(None);
+                Some(Step::Answer { leg: self.leg, lessons: std::mem::take(&mut self.lessons) })
+            }
+            State::Failed(error) => error.take().map(Step::Fail),
+        }
+    }
+
+    /// Is told that an answer has begun. From here on nothing is repeated.
+    pub fn handle_answer(&mut self) {
+        if !matches!(self.state, State::Sent) {
+            return;
+        }
+        if self.form.native && self.has_tool_history && self.legs[self.leg].is_in_doubt {
+            self.learn(Ability::NativeToolHistory, Verdict::Yes);
+        }
+        self.state = State::Answered;
+    }
+
+    /// Is told that the attempt under way failed before an answer began.
+    pub fn handle_failure(&mut self, failed: Failed, error: E) {
+        if !matches!(self.state, State::Sent) {
+            return;
+        }
+        if let Some(form) = self.simpler_form(failed) {
+            self.form = form;
+            self.rejected.get_or_insert(error);
+            self.state = State::Ready { after: Duration::ZERO };
+        } else if let Some(after) = self.pause_before_retry(failed) {
+            self.retries += 1;
+            self.state = State::Ready { after };
+        } else if failed.is_the_backends() {
+            self.try_next_leg(error);
+        } else {
+            // The simpler form did not help, so the cause was another: the first error tells it.
+            let error = self.rejected.take().unwrap_or(error);
+            self.state = State::Failed(Some(self.first.take().unwrap_or(error)));
+        }
+    }
+
+    /// Returns the form without what the backend rejected, if it was sent and may be left out.
+    fn simpler_form(&mut self, failed: Failed) -> Option<Form> {
+        let Failed::Status { rejection: Some(rejection), .. } = failed else { return None };
+        match rejection {
+            Rejection::NativeTools => {
+                let may = self.form.native && self.has_tool_history && self.legs[self.leg].may_embed;
+                may.then(|| {
+                    self.learn(Ability::NativeToolHistory, Verdict::No);
+                    Form { native: false, ..self.form }
+                })
+            }
+            Rejection::StateGone => self.form.state.then_some(Form { state: false, ..self.form }),
+            Rejection::StateUnsupported => self.form.state.then(|| {
+                self.learn(Ability::ServerState, Verdict::No);
+                Form { state: false, ..self.form }
+            }),
+        }
+    }
+
+    /// Notes a lesson. It is told only if an answer follows, so that a failure teaches nothing.
+    fn learn(&mut self, ability: Ability, verdict: Verdict) {
+        self.lessons.push(Lesson { leg: self.leg, ability, verdict });
+    }
+
+    fn pause_before_retry(&mut self, failed: Failed) -> Option<Duration> {
+        if !failed.is_worth_a_retry() || self.retries >= self.policy.retries {
+            return None;
+        }
+        let own = self.own_pause();
+        match failed.retry_after() {
+            Some(asked) if asked > self.policy.asked_pause_max => None,
+            Some(asked) => Some(asked.max(own)),
+            None => Some(own),
+        }
+    }
+
+    /// Returns a pause that grows with each retry, shortened by up to a quarter by chance.
+    fn own_pause(&mut self) -> Duration {
+        let grown = self.policy.pause.saturating_mul(1 << self.retries.min(16)).min(self.policy.pause_max);
+        self.chance = split_mix(self.chance);
+        let share = u32::try_from(self.chance % 251).unwrap_or_default();
+        grown - (grown / 1000).saturating_mul(share)
+    }
+
+    fn try_next_leg(&mut self, error: E) {
+        // What was rejected here before is no verdict: nothing worked instead.
+        let leg = self.leg;
+        self.lessons.retain(|lesson| lesson.leg != leg);
+        let error = self.rejected.take().unwrap_or(error);
+        let first = self.first.take().unwrap_or(error);
+        self.leg += 1;
+        if let Some(next) = self.legs.get(self.leg) {
+            self.form = next.form;
+            self.retries = 0;
+            self.first = Some(first);
+            self.state = State::Ready { after: Duration::ZERO };
+        } else {
+            self.state = State::Failed(Some(first));
+        }
+    }
+}
+
+impl Failed {
+    const fn is_worth_a_retry(self) -> bool {
+        matches!(self, Self::Connect | Self::Status { status: 429 | 502 | 503 | 529, .. })
+    }
+
+    /// Says whether another backend might do better: the request itself is not to blame.
+    const fn is_the_backends(self) -> bool {
+        match self {
+            Self::Connect | Self::TimedOut => true,
+            Self::Status { status, .. } => matches!(status, 401..=404 | 408 | 429 | 500..),
+        }
+    }
+
+    const fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => retry_after,
+            Self::Connect | Self::TimedOut => None,
+        }
+    }
+}
+
+/// Returns the next number of a sequence that looks random.
+const fn split_mix(seed: u64) -> u64 {
+    let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;
