@@ -23,12 +23,6 @@ pub(crate) fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String
     writer.into_string()
 }
 
-/// Returns about how long the body will be: what came in, whatever the dialect, and a little more.
-fn expected_length(prompt: &Prompt<'_>) -> usize {
-    let came: usize = prompt.ask.fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-    came + came / 8 + 512
-}
-
 fn write_own(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report) {
     for field in &prompt.ask.fields {
         write_own_field(writer, field, prompt, report);

@@ -20,7 +20,6 @@ mod settings;
 mod stream_decoder;
 mod stream_encoder;
 mod tools;
-mod tracked;
 
 #[cfg(test)]
 mod conformance;

@@ -46,7 +46,7 @@ impl<'w> ItemWriter<'w> {
             (Some(wire), Kind::Reference { .. }) => self.writer.raw(&wire.text),
             (Some(wire), Kind::Opaque { .. }) => self.write_intact(wire, entry),
             (Some(wire), kind) if entry.intact && self.goes_as_it_came(kind) => {
-                self.write_intact(wire, entry)
+                self.write_intact(wire, entry);
             }
             _ => self.build(entry, own),
         }

@@ -6,7 +6,7 @@
 
 use super::error::code_of;
 use super::fields;
-use super::settings::write_format;
+use super::settings::{Gaps, write_format};
 use crate::Stamp;
 use crate::json::{Document, Edit, Kind, Node, Writer, patch, quote};
 use throughline_core::{Ask, Dialect, Ending, Format, Settings, Stop, Text, Usage};
@@ -270,7 +270,7 @@ fn text_field(settings: &Settings) -> String {
     let mut writer = Writer::new();
     writer.begin_object();
     writer.key("format");
-    write_format(&mut writer, settings.format.as_ref().unwrap_or(&Format::Text));
+    write_format(&mut writer, settings.format.as_ref().unwrap_or(&Format::Text), Gaps::Stated);
     // Must be one of these or absent; `null` fails validation.
     if let Some(verbosity @ ("low" | "medium" | "high")) = settings.verbosity.as_deref() {
         writer.field_str("verbosity", verbosity);

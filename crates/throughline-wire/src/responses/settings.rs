@@ -166,7 +166,7 @@ fn write_text(writer: &mut Writer, settings: &Settings) {
     writer.begin_object();
     if let Some(format) = &settings.format {
         writer.key("format");
-        write_format(writer, format);
+        write_format(writer, format, Gaps::Omitted);
     }
     if let Some(verbosity) = &settings.verbosity {
         writer.field_str("verbosity", verbosity);
@@ -174,8 +174,17 @@ fn write_text(writer: &mut Writer, settings: &Settings) {
     writer.end_object();
 }
 
-/// Writes an output format with all the fields that the specification wants in a response, too.
-pub(super) fn write_format(writer: &mut Writer, format: &Format) {
+/// What becomes of a field that was not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gaps {
+    /// It is left out, as in a request.
+    Omitted,
+    /// It is `null`, as in a response, which must state every field.
+    Stated,
+}
+
+/// Writes an output format.
+pub(super) fn write_format(writer: &mut Writer, format: &Format, gaps: Gaps) {
     writer.begin_object();
     match format {
         Format::Text => writer.field_str("type", "text"),
@@ -184,9 +193,10 @@ pub(super) fn write_format(writer: &mut Writer, format: &Format) {
             writer.field_str("type", "json_schema");
             // Required, though other dialects know schemas without a name.
             writer.field_str("name", name.as_deref().unwrap_or("answer"));
-            match description {
-                Some(description) => writer.field_str("description", description),
-                None => writer.field_null("description"),
+            match (description, gaps) {
+                (Some(description), _) => writer.field_str("description", description),
+                (None, Gaps::Stated) => writer.field_null("description"),
+                (None, Gaps::Omitted) => {}
             }
             writer.field_raw("schema", schema);
             writer.field_bool("strict", strict.unwrap_or(false));

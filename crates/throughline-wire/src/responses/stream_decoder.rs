@@ -2,16 +2,24 @@
 //!
 //! No two servers agree on this stream: ids, indices, sequence numbers, whole events are missing, calls are
 //! announced twice or not at all, texts come only at the end. So nothing is taken for granted. The decoder
-//! keeps what it knows of each item ([`tracked`](super::tracked)), finds the item that an event means by
+//! keeps what it knows of each item ([`tracked`]), finds the item that an event means by
 //! whatever the event gives, and completes from the final response what never came.
+
+mod call;
+mod message;
+mod sink;
+mod thought;
+mod tracked;
 
 use super::error::decode_stream_error;
 use super::fields;
 use super::reply::{Facts, ending_of, usage_of};
-use super::tracked::{Form, Sink, Tracked};
 use crate::json::{Document, Kind, Node};
 use crate::sse::SseEvent;
+use message::PartSort;
+use sink::Sink;
 use throughline_core::{Ending, Frame, Stop, Text, settled_stop};
+use tracked::{Form, Tracked};
 
 /// Reads events as frames.
 #[derive(Debug)]
@@ -118,8 +126,6 @@ impl StreamDecoder {
     /// Handles an event about a part of an item.
     fn item_event(&mut self, event: Event, root: Node<'_>, frames: &mut Vec<Frame>) {
         let part = fields::given(root, "part");
-        let index = root.field("content_index").and_then(|index| index.as_u64());
-        let text = |name| fields::lenient_text(root, name).unwrap_or_default();
         let form = match event {
             Event::Reasoning { .. } | Event::Summary { .. } => Form::thought(),
             Event::Input { freeform, .. } => Form::call(freeform),
@@ -127,27 +133,10 @@ impl StreamDecoder {
             _ => Form::message(),
         };
         let at = self.located(root, form);
-        self.with(at, frames, |tracked, sink| match event {
-            Event::PartAdded => tracked.part_added(part, index, sink),
-            Event::PartDone => tracked.part_done(part, index, sink),
-            Event::Text { refusal, whole: false } => {
-                tracked.text_delta(&text("delta"), (refusal, index), sink);
+        self.with(at, frames, |tracked, sink| {
+            if !tracked.done {
+                grow(&mut tracked.form, event, root, sink);
             }
-            Event::Text { refusal, whole: true } => {
-                tracked.text_whole(&text(if refusal { "refusal" } else { "text" }), (refusal, index), sink);
-            }
-            Event::Annotation => tracked.annotation(fields::given(root, "annotation"), index, sink),
-            Event::Reasoning { whole } => tracked.reasoning(&text(piece_field(whole)), whole, sink),
-            Event::Summary { whole } => {
-                let index = root.field("summary_index").and_then(|index| index.as_u64()).unwrap_or(0);
-                tracked.summary(index, &text(piece_field(whole)), whole, sink);
-            }
-            Event::Input { freeform, whole } => {
-                tracked.learn_call(root);
-                let field = if freeform { "input" } else { "arguments" };
-                tracked.input(&text(if whole { field } else { "delta" }), whole, sink);
-            }
-            _ => {}
         });
     }
 
@@ -293,6 +282,48 @@ impl StreamDecoder {
     }
 }
 
+/// Lets an item grow by what an event says; one that is about another kind of item says nothing.
+fn grow(form: &mut Form, event: Event, root: Node<'_>, sink: &mut Sink<'_>) {
+    let part = fields::given(root, "part");
+    let index = number_of(root, "content_index");
+    let text = |name| fields::lenient_text(root, name).unwrap_or_default();
+    match (form, event) {
+        (Form::Message(message), Event::PartAdded) => {
+            part.into_iter().for_each(|part| message.announce(part, index, sink));
+        }
+        (Form::Message(message), Event::PartDone) => {
+            part.into_iter().for_each(|part| message.conclude(part, index, sink));
+        }
+        (Form::Message(message), Event::Text { refusal, whole: false }) => {
+            message.grow(&text("delta"), PartSort { refusal, index }, sink);
+        }
+        (Form::Message(message), Event::Text { refusal, whole: true }) => {
+            let field = if refusal { "refusal" } else { "text" };
+            message.complete(&text(field), PartSort { refusal, index }, sink);
+        }
+        (Form::Message(message), Event::Annotation) => {
+            let note = fields::given(root, "annotation");
+            note.into_iter().for_each(|note| message.annotate(note, index, sink));
+        }
+        (Form::Thought(thought), Event::Reasoning { whole }) => {
+            thought.grow(&text(piece_field(whole)), whole, sink);
+        }
+        (Form::Thought(thought), Event::PartDone) => {
+            let text = part.and_then(|part| fields::lenient_text(part, "text")).unwrap_or_default();
+            thought.grow(&text, true, sink);
+        }
+        (Form::Thought(thought), Event::Summary { whole }) => {
+            let index = number_of(root, "summary_index").unwrap_or(0);
+            thought.summarise(index, &text(piece_field(whole)), whole, sink);
+        }
+        (Form::Call(call), Event::Input { freeform, whole }) => {
+            let field = if freeform { "input" } else { "arguments" };
+            call.grow(&text(if whole { field } else { "delta" }), whole, root, sink);
+        }
+        _ => {}
+    }
+}
+
 fn event_of_name(name: &str) -> Option<Event> {
     Some(match name {
         "response.created" | "response.queued" | "response.in_progress" => Event::Begin,
@@ -346,7 +377,11 @@ fn ids_of(item: Node<'_>) -> Vec<Text> {
 }
 
 fn index_of(root: Node<'_>) -> Option<u64> {
-    root.field("output_index").and_then(|index| index.as_u64())
+    number_of(root, "output_index")
+}
+
+fn number_of(root: Node<'_>, name: &str) -> Option<u64> {
+    root.field(name).and_then(|number| number.as_u64())
 }
 
 #[cfg(test)]
