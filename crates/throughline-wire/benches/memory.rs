@@ -7,6 +7,7 @@
 mod sample;
 
 use peak_alloc::PeakAlloc;
+use std::sync::Arc;
 use throughline_core::{Dialect, Rules, Target, prepare};
 use throughline_wire::{decode_request, encode_request};
 
@@ -23,14 +24,15 @@ fn main() {
         let body = sample::request(from);
         let parsed = peak_of(|| drop(serde_json::from_str::<serde_json::Value>(&body)));
         line(&format!("{from}, as a Value"), parsed, &body, None);
+        let shared: Arc<str> = body.as_str().into();
         for to in Dialect::ALL {
-            line(&format!("{from} -> {to}"), peak_of(|| translate(from, to, &body)), &body, Some(AIM));
+            line(&format!("{from} -> {to}"), peak_of(|| translate(from, to, &shared)), &body, Some(AIM));
         }
     }
 }
 
-fn translate(from: Dialect, to: Dialect, body: &str) {
-    let ask = decode_request(from, body).expect("the sample is well-formed");
+fn translate(from: Dialect, to: Dialect, body: &Arc<str>) {
+    let ask = decode_request(from, Arc::clone(body)).expect("the sample is well-formed");
     let rules = Rules::of_dialect(to);
     let (prompt, mut report) = prepare(&ask, &Target::new(&rules));
     drop(encode_request(&prompt, &mut report));

@@ -3,7 +3,7 @@
 use crate::json::{DecodeError, Document};
 use crate::{chat, messages, responses};
 use std::sync::Arc;
-use throughline_core::{Ask, Dialect, Prompt, Report};
+use throughline_core::{Ask, Dialect, Kind, Prompt, Report};
 
 /// Reads a request body.
 ///
@@ -18,11 +18,40 @@ pub fn decode_request(dialect: Dialect, body: impl Into<Arc<str>>) -> Result<Ask
 /// # Errors
 /// When a field that the dialect knows has the wrong type.
 pub fn decode_document(dialect: Dialect, document: &Document) -> Result<Ask, DecodeError> {
-    match dialect {
+    let mut ask = match dialect {
         Dialect::Chat => chat::decode_request(document),
         Dialect::Messages => messages::decode_request(document),
         Dialect::Responses => responses::decode_request(document),
+    }?;
+    trim(&mut ask);
+    Ok(ask)
+}
+
+/// Gives back what the lists of a request hold in reserve: it lives as long as its answer takes.
+///
+/// A list that grew has room for four at least, and most entries have one part.
+fn trim(ask: &mut Ask) {
+    ask.entries.shrink_to_fit();
+    for entry in &mut ask.entries {
+        match &mut entry.kind {
+            Kind::Said(said) => said.parts.shrink_to_fit(),
+            Kind::Returned(returned) => returned.parts.shrink_to_fit(),
+            _ => {}
+        }
     }
+}
+
+/// Returns how many bytes the request of a prompt will have, or somewhat more: as many as came, and where the
+/// dialect changes, some for what is written at greater length.
+pub(crate) fn expected_length(prompt: &Prompt<'_>) -> usize {
+    let came: usize = prompt.ask.fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
+    let longer = match prompt.rules.dialect {
+        _ if prompt.stays_in_dialect() => 0,
+        // Arguments are no strings here, and lose their escapes.
+        Dialect::Messages => came / 32,
+        Dialect::Chat | Dialect::Responses => came / 16,
+    };
+    came + longer + 512
 }
 
 /// Writes the request body of a prompt, in the dialect of its target.

@@ -8,13 +8,13 @@ use super::conversation::write_messages;
 use super::settings::{REASONING_FIELDS, write_settings};
 use super::tools::{are_as_given, knows_allowed_tools, write_choice, write_tools};
 use super::vocabulary::vocabulary;
+use crate::dialects::expected_length;
 use crate::json::Writer;
 use throughline_core::{Action, Extra, Prompt, Report, ToolChoice};
 
 /// Writes the request body for a backend that speaks this dialect.
 pub(crate) fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String {
-    let given: usize = prompt.ask.fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-    let mut writer = Writer::with_capacity(given + given / 16 + 512);
+    let mut writer = Writer::with_capacity(expected_length(prompt));
     writer.begin_object();
     if prompt.stays_in_dialect() {
         write_as_given(&mut writer, prompt, report);

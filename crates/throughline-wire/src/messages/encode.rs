@@ -10,6 +10,7 @@ use super::kept::{OWN, own};
 use super::parts::{BlockList, Destination, Head, write_parts};
 use super::settings::SettingsWriter;
 use super::{reasoning, tools};
+use crate::dialects::expected_length;
 use crate::json::{Document, Edit, Writer, patch};
 use crate::segment::{Segment, segments, verbatim};
 use throughline_core::{
@@ -18,8 +19,7 @@ use throughline_core::{
 
 /// Writes a request.
 pub(crate) fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String {
-    let size: usize = prompt.ask.fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-    let mut writer = Writer::with_capacity(size + size / 16 + 256);
+    let mut writer = Writer::with_capacity(expected_length(prompt));
     let conversation = Conversation::new(prompt);
     writer.begin_object();
     if prompt.stays_in_dialect() {

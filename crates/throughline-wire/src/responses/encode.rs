@@ -7,6 +7,7 @@
 use super::decode::declares_tools;
 use super::request_item::ItemWriter;
 use super::{settings, tools};
+use crate::dialects::expected_length;
 use crate::json::{Document, Writer};
 use throughline_core::{Action, Dialect, Entry, Extra, Kind, Part, Prompt, Report, Text, Tool, ToolChoice};
 
