@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 /// A reversible map from names as they came to names as they are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameMap {
+    /// Only those that differ: most do not, and a history has many.
     sent: BTreeMap<Text, Text>,
     original: BTreeMap<Text, Text>,
 }
@@ -39,7 +40,7 @@ impl NameMap {
     ///
     /// With `fresh`, a name that was mapped before is mapped again, to another substitute.
     pub fn admit(&mut self, original: &Text, rule: NameRule, fresh: bool) -> Text {
-        if let Some(sent) = self.sent.get(original).filter(|_| !fresh) {
+        if let Some(sent) = self.sent_before(original).filter(|_| !fresh) {
             return sent.clone();
         }
         let taken: &BTreeMap<Text, Text> = &self.original;
@@ -52,8 +53,15 @@ impl NameMap {
                 .unwrap_or_default()
         };
         self.original.insert(sent.clone(), original.clone());
-        self.sent.insert(original.clone(), sent.clone());
+        if sent != *original {
+            self.sent.insert(original.clone(), sent.clone());
+        }
         sent
+    }
+
+    fn sent_before(&self, original: &Text) -> Option<&Text> {
+        let as_it_came = || self.original.get(original).filter(|same| *same == original);
+        self.sent.get(original).or_else(as_it_came)
     }
 }
 
@@ -117,6 +125,15 @@ mod tests {
         let second = map.admit(&"terminal:0".into(), WORD_64, true);
         assert_ne!(first, second);
         assert_eq!(map.to_original(&first), map.to_original(&second));
+    }
+
+    #[test]
+    fn a_name_that_stays_is_known_as_mapped() {
+        let mut map = NameMap::default();
+        let name = Text::from("read");
+        assert_eq!(map.admit(&name, WORD_64, false), "read");
+        assert_eq!(map.admit(&name, WORD_64, false), "read");
+        assert_ne!(map.admit(&name, WORD_64, true), "read");
     }
 
     #[test]
