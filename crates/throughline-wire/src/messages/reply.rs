@@ -29,10 +29,14 @@ pub(crate) fn decode_reply(document: &Document) -> Result<Reply, DecodeError> {
     }
     let entries = decode_content(root)?;
     let has_calls = entries.iter().any(|entry| entry.as_call().is_some());
+    let ending = match (decode_stop(root), given(root, "error")) {
+        (None, Some(_)) => Ending::Failed(decode_event(root)),
+        (stop, _) => Ending::Stopped(settled_stop(stop.unwrap_or(Stop::EndTurn), has_calls)),
+    };
     Ok(Reply {
         id: given_text(root, "id")?,
         model: given_text(root, "model")?,
-        ending: Ending::Stopped(settled_stop(decode_stop(root).unwrap_or(Stop::EndTurn), has_calls)),
+        ending,
         entries,
         usage: given(root, "usage").map(decode_usage),
         fields,
@@ -193,6 +197,15 @@ mod tests {
 
     fn built(entries: Vec<Entry>, ending: Ending) -> Reply {
         Reply { id: None, model: Some("m".into()), entries, ending, usage: None, fields: None }
+    }
+
+    #[test]
+    fn an_error_beside_the_content_is_no_stop() {
+        let body = r#"{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":null,
+            "error":{"type":"overloaded_error","message":"too much"}}"#;
+        let reply = decode_reply(&Document::parse(body).expect("JSON")).expect("an answer");
+        assert_eq!(reply.ending, Ending::Failed(Failure::new(FailureKind::Overloaded, "too much")));
+        assert_eq!(reply.entries.len(), 1);
     }
 
     #[test]
