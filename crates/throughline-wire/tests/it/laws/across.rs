@@ -38,7 +38,7 @@ fn rules_beside(dialect: Dialect) -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(cases(2_000))]
+    #![proptest_config(cases(1_500))]
 
     #[test]
     fn pairs_of_a_chat_request_survive(

@@ -15,18 +15,18 @@ use throughline_wire::{Outgoing, Stamp, StreamEncoder, sse::write_event};
 
 /// What must survive of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+pub(super) struct Told {
     /// All text, refusals included, in the order of the blocks.
-    said: String,
-    text: String,
-    refused: String,
+    pub said: String,
+    pub text: String,
+    pub refused: String,
     /// Id, name and input of each call.
-    calls: Vec<(String, String, String)>,
-    stopped: bool,
-    cut_short: bool,
+    pub calls: Vec<(String, String, String)>,
+    pub stopped: bool,
+    pub cut_short: bool,
 }
 
-fn told(frames: &[Frame]) -> Told {
+pub(super) fn told(frames: &[Frame]) -> Told {
     let mut blocks: BTreeMap<BlockId, (BlockKind, String)> = BTreeMap::new();
     let mut told = Told::default();
     for frame in frames {
@@ -62,14 +62,14 @@ fn told(frames: &[Frame]) -> Told {
 }
 
 /// Returns what a tool was given: no arguments are an empty object, and free text may come wrapped in one.
-fn given(text: &str) -> String {
+pub(super) fn given(text: &str) -> String {
     let wrapped: Option<BTreeMap<String, String>> = serde_json::from_str(text).ok();
     let free = wrapped.and_then(|fields| fields.get("throughline_input").cloned());
     let given = free.unwrap_or_else(|| text.to_owned());
     if given.is_empty() { "{}".to_owned() } else { given }
 }
 
-fn ask(dialect: Dialect) -> throughline_core::Ask {
+pub(super) fn ask(dialect: Dialect) -> throughline_core::Ask {
     let body = match dialect {
         Dialect::Chat => {
             r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"a"}]}"#
@@ -108,7 +108,7 @@ fn check(dialect: Dialect, before: &[Frame]) -> Result<(), TestCaseError> {
 }
 
 /// Leaves out what the dialect cannot tell.
-fn comparable(dialect: Dialect, told: &mut Told) {
+pub(super) fn comparable(dialect: Dialect, told: &mut Told) {
     match dialect {
         // Text and refusal are two fields, without an order between them; several texts are lines of one.
         Dialect::Chat => {
@@ -194,7 +194,7 @@ fn ending() -> impl Strategy<Value = Ending> {
 }
 
 /// Any legal answer: blocks begin in the order of their numbers, and grow and end side by side.
-fn answers() -> impl Strategy<Value = Vec<Frame>> {
+pub(super) fn answers() -> impl Strategy<Value = Vec<Frame>> {
     (any::<u64>(), prop::collection::vec(block(), 0..6), ending(), any::<bool>()).prop_map(
         |(seed, blocks, ending, used)| {
             let mut frames = vec![Frame::Opened { id: Some("r1".into()), model: Some("m".into()) }];

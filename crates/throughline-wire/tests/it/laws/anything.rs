@@ -73,7 +73,7 @@ pub(super) fn violations(rules: &Rules, body: &str) -> Vec<Violation> {
 }
 
 proptest! {
-    #![proptest_config(cases(2_000))]
+    #![proptest_config(cases(1_500))]
 
     #[test]
     fn every_target_accepts_what_it_is_sent(

@@ -82,7 +82,7 @@ fn ends(entries: &[Entry]) -> Vec<usize> {
 }
 
 proptest! {
-    #![proptest_config(cases(1_500))]
+    #![proptest_config(cases(1_000))]
 
     #[test]
     fn ids_and_names_have_a_way_back(entries in histories(), frame in frames()) {

@@ -8,11 +8,14 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
     let thinking = wild && dice.one_in(3);
     let mut list = Vec::new();
     let mut calls = 0;
+    // In the rounds of a tool loop a model may think only once, before its first call.
+    let mut in_loop = false;
     // Results that wait for the user's next words, which may stand in the same message.
     let mut waiting: Vec<Json> = Vec::new();
     for turn in &plan.turns {
         match turn {
             Turn::User { texts, media } => {
+                in_loop &= !waiting.is_empty();
                 if !waiting.is_empty() && dice.one_in(2) {
                     list.push(object([
                         ("role", text("user")),
@@ -28,9 +31,10 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
                     .map(|at| call_id(if plan.reuse_ids { at } else { calls + at }, false, dice))
                     .collect();
                 calls += made.len();
-                list.push(model(*thinks || thinking, words.as_deref(), made, &ids, wild, dice));
+                list.push(model(*thinks || (thinking && !in_loop), words.as_deref(), made, &ids, wild, dice));
                 waiting = made.iter().zip(&ids).map(|(call, id)| result(call, id, wild, dice)).collect();
                 dice.shuffle(&mut waiting);
+                in_loop |= !made.is_empty();
             }
         }
     }
