@@ -11,12 +11,14 @@ mod batch;
 mod chain;
 mod digest;
 mod error;
+mod events;
 mod kept;
 mod memory;
 mod pack;
 mod prefix;
 mod query;
 mod record;
+mod sqlite;
 mod words;
 
 pub use batch::{Batch, Durability, Extension, NewConversation, Receipt, Write};
@@ -30,6 +32,8 @@ pub use memory::Memory;
 pub use query::{
     Conversations, Cursor, Entries, Exchanges, Field, Locate, Located, Page, Paging, Search, Which,
 };
+
+pub use sqlite::{Sqlite, SqliteOptions};
 
 use std::fmt;
 use std::future::Future;

@@ -57,9 +57,23 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
+impl<'b> Packed<'b> {
+    pub fn plain(bytes: &'b [u8]) -> Self {
+        Self { codec: Codec::Plain, size: bytes.len(), bytes: Cow::Borrowed(bytes) }
+    }
+
+    pub fn into_owned(self) -> Packed<'static> {
+        Packed { codec: self.codec, size: self.size, bytes: Cow::Owned(self.bytes.into_owned()) }
+    }
+
+    pub fn borrowed(&self) -> Packed<'_> {
+        Packed { codec: self.codec, size: self.size, bytes: Cow::Borrowed(&self.bytes) }
+    }
+}
+
 /// Packs bytes.
 pub(crate) fn pack(bytes: &[u8]) -> Packed<'_> {
-    let plain = Packed { codec: Codec::Plain, size: bytes.len(), bytes: Cow::Borrowed(bytes) };
+    let plain = Packed::plain(bytes);
     if bytes.len() < PACK_BYTES_MIN {
         return plain;
     }

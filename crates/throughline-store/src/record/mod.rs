@@ -22,7 +22,7 @@ use throughline_core::{Entry, Envelope, Place};
 
 use crate::StoreError;
 use crate::digest::{Digest, Domain};
-use text::{Reader, Writer};
+pub(crate) use text::{Reader, Writer};
 
 /// The version of a record's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,9 +83,17 @@ impl FormatVersion {
     /// The version that is written.
     pub const CURRENT: Self = Self(1);
 
-    /// Says whether this program can read records of that version.
-    pub const fn is_readable(self) -> bool {
-        self.0 >= 1 && self.0 <= Self::CURRENT.0
+    /// Returns the number that a record begins with.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Says whether this program can read what begins with that number.
+    pub const fn check(number: u8) -> Result<(), RecordError> {
+        match number {
+            1 => Ok(()),
+            _ => Err(RecordError::Version(number)),
+        }
     }
 }
 
@@ -166,15 +174,12 @@ impl From<RecordError> for StoreError {
 }
 
 fn begin(writer: &mut Writer, kind: u8) {
-    writer.byte(FormatVersion::CURRENT.0);
+    writer.byte(FormatVersion::CURRENT.number());
     writer.byte(kind);
 }
 
 fn open(reader: &mut Reader<'_>, kind: u8) -> Result<(), RecordError> {
-    let version = FormatVersion(reader.byte()?);
-    if !version.is_readable() {
-        return Err(RecordError::Version(version.0));
-    }
+    FormatVersion::check(reader.byte()?)?;
     if reader.byte()? != kind {
         return Err(RecordError::Invalid("kind"));
     }

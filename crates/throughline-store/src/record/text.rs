@@ -20,14 +20,14 @@ const ESCAPED: u64 = 2;
 const SLICE_BYTES_MIN: usize = 8;
 
 #[derive(Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     out: Vec<u8>,
     context: Text,
     /// Where in the context the last slice ended; the next one usually follows.
     cursor: usize,
 }
 
-pub(super) struct Reader<'b> {
+pub(crate) struct Reader<'b> {
     rest: &'b [u8],
     context: Arc<str>,
 }

@@ -1,0 +1,112 @@
+//! Connections: how the database is opened, brought to the current schema, and what its errors mean.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+
+use crate::StoreError;
+
+/// The schema of each version, from the first; a database is brought forward one step at a time.
+const MIGRATIONS: [&str; 1] = [include_str!("schema-1.sql")];
+
+/// The version that this program writes.
+pub(super) const SCHEMA: u32 = MIGRATIONS.len() as u32;
+
+const WAL_BYTES_KEPT: i64 = 64 << 20;
+const CACHED_STATEMENTS: usize = 64;
+
+/// Opens a connection that writes, and brings the database to the current schema.
+pub(super) fn open_writer(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
+    create_private(path)?;
+    let mut connection = open(path, busy)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+/// Opens a connection that only reads.
+pub(super) fn open_reader(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
+    let connection = open(path, busy)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cache_size", -8_000)?;
+    check_schema(&connection)?;
+    Ok(connection)
+}
+
+/// Says whether this program may work with the database as it is now.
+///
+/// A newer program may bring it forward at any time, so this is asked again before each write.
+pub(super) fn check_schema(connection: &Connection) -> Result<(), StoreError> {
+    match schema(connection)? {
+        SCHEMA => Ok(()),
+        found if found > SCHEMA => Err(StoreError::Newer { found, known: SCHEMA }),
+        found => Err(StoreError::Damaged(format!("its schema is {found} and should be {SCHEMA}"))),
+    }
+}
+
+fn open(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(busy)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    connection.pragma_update(None, "temp_store", "memory")?;
+    Ok(connection)
+}
+
+/// Creates the file for its owner alone: it will hold everything that anybody said.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(path);
+    opened.map(drop).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))
+}
+
+fn schema(connection: &Connection) -> Result<u32, StoreError> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    if schema(connection)? == SCHEMA {
+        return Ok(());
+    }
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    // Asked again now that nobody else writes: another process may have done it meanwhile.
+    let from = schema(&transaction)?;
+    if from > SCHEMA {
+        return Err(StoreError::Newer { found: from, known: SCHEMA });
+    }
+    for step in &MIGRATIONS[from as usize..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", SCHEMA)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error.to_string()),
+            // A column that is not what it should be: nothing of ours wrote that.
+            None => Self::Damaged(error.to_string()),
+            Some(_) => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sqlite_is_one_whose_log_does_not_corrupt() {
+        // Before 3.51.3, resetting the write-ahead log could corrupt the database.
+        assert!(rusqlite::version_number() >= 3_051_003, "SQLite {}", rusqlite::version());
+    }
+}

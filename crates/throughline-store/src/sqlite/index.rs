@@ -1,0 +1,54 @@
+//! The index of words, brought up to date in large steps.
+//!
+//! Adding the words of one entry costs as much as storing it; adding those of many costs little more. So
+//! entries are indexed when many have gathered, or when somebody searches. How far the index reaches is in the
+//! database, next to it, so that nothing is left out after a crash.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+
+use super::read::{load_blob, place, unpacked};
+use crate::StoreError;
+use crate::record::EntryReader;
+use crate::words::Findable;
+
+/// How many entries are indexed in one transaction.
+const STEP: usize = 512;
+
+/// Indexes the words of all entries that are not indexed yet.
+pub(super) fn index(connection: &mut Connection) -> Result<(), StoreError> {
+    while is_behind(connection)? {
+        let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+        step(&transaction)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+fn is_behind(connection: &Connection) -> Result<bool, StoreError> {
+    let behind = "SELECT coalesce((SELECT max(n) FROM nodes), 0) > (SELECT n FROM indexed)";
+    Ok(connection.prepare_cached(behind)?.query_row([], |row| row.get(0))?)
+}
+
+fn step(transaction: &Transaction<'_>) -> Result<(), StoreError> {
+    let mut select = transaction.prepare_cached(
+        "SELECT nodes.n, codec, size, bytes, message, block FROM nodes JOIN blobs ON blobs.n = nodes.record
+         WHERE nodes.n > (SELECT n FROM indexed) ORDER BY nodes.n LIMIT ?1",
+    )?;
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO words (rowid, talk, input, output) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut reader = EntryReader::default();
+    let mut rows = select.query([STEP])?;
+    let mut last: Option<i64> = None;
+    while let Some(row) = rows.next()? {
+        let n: i64 = row.get(0)?;
+        let record = unpacked(row, 1)?;
+        let entry = reader.decode(&record, place(row, 4)?, &mut |digest| load_blob(transaction, digest))?;
+        let found = Findable::of(&entry);
+        insert.execute(params![n, found.talk, found.input, found.output])?;
+        last = Some(n);
+    }
+    if let Some(last) = last {
+        transaction.prepare_cached("UPDATE indexed SET n = ?1")?.execute([last])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The history in one SQLite file.
+//!
+//! The database is in WAL mode: one thread writes (`writer.rs`), a few read (`readers.rs`), and other
+//! processes may do both at the same time, so that the record can be looked at while it is being written.
+//! Nothing here blocks an async thread. Docs: docs/history.md, docs/decisions/0006.
+
+mod bodies;
+mod connection;
+mod exchanges;
+mod index;
+mod prepared;
+mod read;
+mod readers;
+mod search;
+mod tags;
+mod write;
+mod writer;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::{
+    Answer, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit, Kept,
+    Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+};
+use prepared::Prepared;
+use readers::Readers;
+use writer::Writer;
+
+/// A history in one SQLite file.
+///
+/// When it is dropped, it waits until all that was accepted is written.
+#[derive(Debug)]
+pub struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+}
+
+/// How a database is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqliteOptions {
+    /// How long to wait for another process that writes.
+    pub busy: Duration,
+    /// How many threads read.
+    pub readers: usize,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { busy: Duration::from_secs(5), readers: 3 }
+    }
+}
+
+impl Sqlite {
+    /// Opens the database at `path`, which is created if there is none, and brought to the current schema.
+    ///
+    /// Blocks while it does so.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or created, is no database of ours, or was written by a newer program.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
+        let writer = Writer::start(path, options.busy)?;
+        let readers = Readers::start(path, options.busy, options.readers)?;
+        Ok(Self { writer, readers })
+    }
+}
+
+impl History for Sqlite {
+    fn append(&self, batch: Batch) -> Answer<'_, Receipt> {
+        Box::pin(async move {
+            let prepared = if Prepared::is_large(&batch) {
+                self.readers.compute(|| Prepared::new(batch)).await?
+            } else {
+                Prepared::new(batch)
+            };
+            self.writer.append(prepared).await
+        })
+    }
+
+    fn locate(&self, locate: Locate) -> Answer<'_, Option<Located>> {
+        Box::pin(self.readers.read(move |connection| read::locate(connection, &locate)))
+    }
+
+    fn conversations(&self, which: Conversations) -> Answer<'_, Page<Heading>> {
+        Box::pin(self.readers.read(move |connection| read::conversations(connection, &which)))
+    }
+
+    fn entries(&self, which: Entries) -> Answer<'_, Vec<Kept>> {
+        Box::pin(self.readers.read(move |connection| read::entries(connection, &which)))
+    }
+
+    fn exchanges(&self, which: Exchanges) -> Answer<'_, Page<Exchange>> {
+        Box::pin(self.readers.read(move |connection| exchanges::exchanges(connection, &which)))
+    }
+
+    fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
+        Box::pin(self.readers.read(move |connection| exchanges::recording(connection, &exchange, which)))
+    }
+
+    fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {
+        Box::pin(async move {
+            self.writer.index().await?;
+            self.readers.read(move |connection| search::search(connection, &search)).await
+        })
+    }
+
+    fn standing(&self) -> Answer<'_, Standing> {
+        Box::pin(self.readers.read(exchanges::standing))
+    }
+}

@@ -1,0 +1,120 @@
+//! Stores to test, and things to put into them.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_core::{
+    Call, ConversationId, Dialect, Entry, EntryId, Input, Kind, Outcome, Part, Return, Role,
+};
+use throughline_store::{
+    Batch, Exchange, ExchangeId, Extension, History, Moment, NewConversation, Sqlite, SqliteOptions, Write,
+};
+
+/// A store under test.
+pub type Store = Arc<dyn History>;
+
+/// A folder of its own for one test, gone when the test is through.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(test: &str) -> Self {
+        let name = format!("{test}-{}", std::process::id()).replace("::", "-");
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.0.join("history.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Opens a database that gives up at once when another process holds it.
+pub fn open(path: &Path) -> Sqlite {
+    let options = SqliteOptions { busy: Duration::from_millis(20), ..SqliteOptions::default() };
+    Sqlite::open(path, options).unwrap()
+}
+
+/// Runs a test to its end.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test)
+}
+
+pub fn user(text: &str) -> Entry {
+    Entry::said(Role::User, text)
+}
+
+pub fn assistant(text: &str) -> Entry {
+    Entry::said(Role::Assistant, text)
+}
+
+pub fn call(id: &str, name: &str, arguments: &str) -> Entry {
+    let call = Call {
+        id: id.into(),
+        item_id: Some(format!("item_{id}").into()),
+        name: name.into(),
+        namespace: None,
+        input: Input::Arguments(arguments.into()),
+    };
+    Entry::new(Kind::Called(call))
+}
+
+pub fn result(id: &str, text: &str, outcome: Outcome) -> Entry {
+    Entry::new(Kind::Returned(Return {
+        call_id: Some(id.into()),
+        item_id: None,
+        name: None,
+        parts: vec![Part::text(text)],
+        outcome,
+        freeform: false,
+    }))
+}
+
+pub fn conversation(id: &str) -> ConversationId {
+    ConversationId::new(id)
+}
+
+/// The write that begins a conversation.
+pub fn beginning(id: &str, at: i64) -> Write {
+    Write::Conversation(NewConversation {
+        id: conversation(id),
+        at: Moment(at),
+        identified: "test".into(),
+        title: Some(format!("about {id}").into()),
+        keys: vec![format!("key-of-{id}").into()],
+    })
+}
+
+/// Entries behind `parent`.
+pub fn extension(id: &str, parent: Option<&EntryId>, at: i64, entries: &[Entry]) -> Extension {
+    let mut extension = Extension::new(conversation(id), parent.cloned(), Moment(at));
+    extension.extend(entries);
+    extension
+}
+
+/// Begins a conversation if need be, appends entries behind `parent`, and returns the last of them.
+pub async fn append(
+    store: &Store,
+    id: &str,
+    parent: Option<&EntryId>,
+    at: i64,
+    entries: &[Entry],
+) -> EntryId {
+    let extension = extension(id, parent, at, entries);
+    let tip = extension.tip().unwrap();
+    store.append(Batch::durable(vec![beginning(id, at), Write::Entries(extension)])).await.unwrap();
+    tip
+}
+
+pub fn exchange(id: &str, of: &str, at: i64) -> Exchange {
+    Exchange::begun(ExchangeId::new(id), conversation(of), Dialect::Chat, Moment(at))
+}
