@@ -4,8 +4,8 @@ use crate::counting;
 use crate::model::{Draft, DraftCall};
 use crate::seal::Sealer;
 use throughline_core::{
-    Ask, BlockKind, Call, Content, Dialect, Ending, Entry, Frame, Input, Kind, Part, Piece, Reply, Role, Said,
-    Seal, Stop, Text, Thought, Usage,
+    Ask, BlockKind, Call, Content, Dialect, Ending, Entry, Frame, Input, Kind, Part, Piece, Reply, Role,
+    Said, Seal, Stop, Text, Thought, Usage,
 };
 use throughline_validate::Provider;
 
@@ -146,7 +146,7 @@ fn block_of(entry: &Entry) -> Option<(BlockKind, Vec<Piece>)> {
             for (index, text) in (0..).zip(&thought.summary) {
                 pieces.extend(deltas(text).map(|text| Piece::Summary { index, text }));
             }
-            pieces.extend(thought.content.iter().flat_map(|text| deltas(text)).map(Piece::Reasoning));
+            pieces.extend(thought.content.iter().flat_map(deltas).map(Piece::Reasoning));
             pieces.extend(thought.seal.clone().map(Piece::Seal));
             Some((BlockKind::Thought { item_id: None }, pieces))
         }

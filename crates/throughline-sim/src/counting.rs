@@ -21,7 +21,8 @@ pub(crate) fn prompt_tokens(ask: &Ask) -> u64 {
             tool.name.len() + described + taken
         })
         .sum();
-    let images = ask.entries.iter().flat_map(parts_of).filter(|part| matches!(part.content, Content::Image(_)));
+    let images =
+        ask.entries.iter().flat_map(parts_of).filter(|part| matches!(part.content, Content::Image(_)));
     tokens_of(said + offered) + IMAGE_TOKENS * images.count() as u64
 }
 

@@ -48,7 +48,9 @@ impl Exchange<'_> {
             Ok(admitted) => {
                 let tokens = counting::prompt_tokens(&admitted.prompt);
                 let answer = match self.dialect {
-                    Dialect::Responses => json!({ "object": "response.input_tokens", "input_tokens": tokens }),
+                    Dialect::Responses => {
+                        json!({ "object": "response.input_tokens", "input_tokens": tokens })
+                    }
                     Dialect::Messages | Dialect::Chat => json!({ "input_tokens": tokens }),
                 };
                 self.whole(answer.to_string(), JSON, Manner::default())
@@ -93,7 +95,9 @@ impl Exchange<'_> {
             Act::Answer { draft, manner, error } => self.speak(&draft, manner, error.as_ref(), admitted),
             Act::Refuse(error) => self.refuse(self.scripted_refusal(&error)),
             Act::Bytes { body, manner } => self.whole(body, content_type(&admitted.ask), manner),
-            Act::Events { events, manner } => self.stream(events.iter().map(scripted_event).collect(), manner),
+            Act::Events { events, manner } => {
+                self.stream(events.iter().map(scripted_event).collect(), manner)
+            }
         }
     }
 
@@ -141,7 +145,9 @@ impl Exchange<'_> {
         let is_kept = self.dialect == Dialect::Responses
             && !self.shared.options.stateless
             && admitted.ask.settings.store != Some(false);
-        let Some(response) = is_kept.then(|| serde_json::from_str::<Value>(body).ok()).flatten() else { return };
+        let Some(response) = is_kept.then(|| serde_json::from_str::<Value>(body).ok()).flatten() else {
+            return;
+        };
         let Some(id) = response.get("id").and_then(Value::as_str) else { return };
         let output = response.get("output").and_then(Value::as_array).cloned().unwrap_or_default();
         let kept = StoredResponse { body: body.to_owned(), input: admitted.items.clone(), output };

@@ -109,9 +109,10 @@ impl Gate<'_> {
         }
         let (message, code) = match self.dialect {
             Dialect::Messages => (format!("model: {model}"), None),
-            Dialect::Chat | Dialect::Responses => {
-                (format!("The model `{model}` does not exist or you do not have access to it."), Some("model_not_found"))
-            }
+            Dialect::Chat | Dialect::Responses => (
+                format!("The model `{model}` does not exist or you do not have access to it."),
+                Some("model_not_found"),
+            ),
         };
         let code = code.map(Text::from_static);
         Err(self.refused(&Failure { code, ..Failure::new(FailureKind::NotFound, message) }))
@@ -192,7 +193,9 @@ impl Gate<'_> {
         let kind = item.get("type").and_then(Value::as_str);
         let refers = match kind {
             Some("item_reference") => true,
-            Some("reasoning") => self.options.strict && item.get("encrypted_content").is_none_or(Value::is_null),
+            Some("reasoning") => {
+                self.options.strict && item.get("encrypted_content").is_none_or(Value::is_null)
+            }
             Some(_) => false,
             None => item.get("role").is_none(),
         };

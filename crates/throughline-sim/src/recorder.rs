@@ -55,7 +55,8 @@ pub fn fingerprint(secret: &str) -> String {
 
 /// Returns the value of a header as it may be recorded.
 pub(crate) fn recordable(name: &str, value: &str) -> String {
-    let is_secret = ["authorization", "key", "cookie", "token", "secret"].iter().any(|word| name.contains(word));
+    let is_secret =
+        ["authorization", "key", "cookie", "token", "secret"].iter().any(|word| name.contains(word));
     if is_secret { fingerprint(value.strip_prefix("Bearer ").unwrap_or(value)) } else { value.to_owned() }
 }
 

@@ -44,8 +44,12 @@ impl Refused {
     /// Returns the refusal of a seal that is not genuine; `place` is where it stands.
     pub(crate) fn of_seal(dialect: Dialect, broken: &BrokenSeal, place: &str) -> Self {
         let (message, code) = match broken {
-            BrokenSeal::Signature => (format!("{}: Invalid `signature` in `thinking` block", dotted(place)), None),
-            BrokenSeal::Redacted => (format!("{}: Invalid `data` in `redacted_thinking` block", dotted(place)), None),
+            BrokenSeal::Signature => {
+                (format!("{}: Invalid `signature` in `thinking` block", dotted(place)), None)
+            }
+            BrokenSeal::Redacted => {
+                (format!("{}: Invalid `data` in `redacted_thinking` block", dotted(place)), None)
+            }
             BrokenSeal::Encrypted(data) => {
                 let head: String = data.chars().take(8).collect();
                 let message = format!(
@@ -80,6 +84,9 @@ fn said_by_openai(violation: &Violation) -> String {
     if is_whole || violation.place.is_empty() {
         return violation.message.clone();
     }
+    if violation.message.starts_with("messages ") {
+        return format!("Invalid parameter: {}", violation.message);
+    }
     format!("Invalid '{}': {}.", violation.place, violation.message.trim_end_matches('.'))
 }
 
@@ -98,7 +105,9 @@ mod tests {
 
     #[test]
     fn each_provider_names_the_place_in_its_way() {
-        let body = |dialect, provider| Refused::of_violation(dialect, provider, &violation("a string is expected")).body;
+        let body = |dialect, provider| {
+            Refused::of_violation(dialect, provider, &violation("a string is expected")).body
+        };
         let anthropic = body(Dialect::Messages, Provider::Anthropic);
         assert!(anthropic.contains("messages.1.content.0: a string is expected"), "{anthropic}");
         let openai = body(Dialect::Chat, Provider::OpenAiChat);

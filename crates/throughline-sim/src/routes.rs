@@ -1,18 +1,18 @@
 //! The paths that the simulated backend answers at.
 
-use crate::exchange::Exchange;
 use crate::delivery::Manner;
+use crate::exchange::Exchange;
 use crate::gate::Gate;
 use crate::recorder::{Recorded, recordable};
 use crate::refusal::{Refused, invalid};
 use crate::server::Shared;
+use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
-use axum::Router;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_core::{Dialect, Failure, FailureKind};
@@ -95,23 +95,48 @@ async fn chat(State(shared): Server, number: Extension<Number>, headers: HeaderM
     Exchange { shared: &shared, dialect: Dialect::Chat, number: number.0.0 }.answer(&headers, &body)
 }
 
-async fn messages(State(shared): Server, number: Extension<Number>, headers: HeaderMap, body: Bytes) -> Response {
+async fn messages(
+    State(shared): Server,
+    number: Extension<Number>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     Exchange { shared: &shared, dialect: Dialect::Messages, number: number.0.0 }.answer(&headers, &body)
 }
 
-async fn responses(State(shared): Server, number: Extension<Number>, headers: HeaderMap, body: Bytes) -> Response {
+async fn responses(
+    State(shared): Server,
+    number: Extension<Number>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     Exchange { shared: &shared, dialect: Dialect::Responses, number: number.0.0 }.answer(&headers, &body)
 }
 
-async fn count_messages(State(shared): Server, number: Extension<Number>, headers: HeaderMap, body: Bytes) -> Response {
+async fn count_messages(
+    State(shared): Server,
+    number: Extension<Number>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     Exchange { shared: &shared, dialect: Dialect::Messages, number: number.0.0 }.count(&headers, &body)
 }
 
-async fn count_responses(State(shared): Server, number: Extension<Number>, headers: HeaderMap, body: Bytes) -> Response {
+async fn count_responses(
+    State(shared): Server,
+    number: Extension<Number>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     Exchange { shared: &shared, dialect: Dialect::Responses, number: number.0.0 }.count(&headers, &body)
 }
 
-async fn stored(State(shared): Server, number: Extension<Number>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+async fn stored(
+    State(shared): Server,
+    number: Extension<Number>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let found = || shared.stored().find(&id).map(|response| response.body.clone());
     read(&shared, Dialect::Responses, number.0, &headers, || found().ok_or_else(|| no_response(&id)))
 }
@@ -149,14 +174,20 @@ async fn models(State(shared): Server, number: Extension<Number>, headers: Heade
         let ends = || (all.first().map(|model| &model["id"]), all.last().map(|model| &model["id"]));
         Ok(match dialect {
             Dialect::Messages => {
-                json!({ "data": all, "has_more": false, "first_id": ends().0, "last_id": ends().1 }).to_string()
+                json!({ "data": all, "has_more": false, "first_id": ends().0, "last_id": ends().1 })
+                    .to_string()
             }
             Dialect::Chat | Dialect::Responses => json!({ "object": "list", "data": all }).to_string(),
         })
     })
 }
 
-async fn model(State(shared): Server, number: Extension<Number>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+async fn model(
+    State(shared): Server,
+    number: Extension<Number>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let dialect = asking_dialect(&headers);
     read(&shared, dialect, number.0, &headers, || {
         let is_known = shared.options.models.is_empty() || shared.options.models.contains(&id);

@@ -208,11 +208,8 @@ impl Turn {
     }
 
     fn act(&self, ask: &Ask, scene: &Scene) -> Act {
-        let manner = Manner {
-            delay: self.slow_ms.map(Duration::from_millis),
-            cut_off: self.cut_off,
-            hang: self.hang,
-        };
+        let manner =
+            Manner { delay: self.slow_ms.map(Duration::from_millis), cut_off: self.cut_off, hang: self.hang };
         if let Some(body) = &self.malformed {
             return Act::Bytes { body: body.clone(), manner };
         }

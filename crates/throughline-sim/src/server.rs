@@ -17,8 +17,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
+
+/// How long to wait when no connection can be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// A running simulated backend; dropping it stops it.
 #[derive(Debug)]
@@ -107,9 +111,12 @@ impl Shared {
 async fn accept(listener: TcpListener, router: Router) {
     let mut connections = JoinSet::new();
     loop {
-        // An error concerns one connection; there will be others.
-        if let Ok((stream, _)) = listener.accept().await {
-            connections.spawn(serve(stream, router.clone()));
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                connections.spawn(serve(stream, router.clone()));
+            }
+            // Too many open files, most likely: those under way must end first.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
         while connections.try_join_next().is_some() {}
     }

@@ -88,8 +88,9 @@ impl Filler<'_> {
     }
 
     fn one_of(&self, allowed: &[Value], schema: &Value) -> Value {
-        let is_named =
-            |value: &&Value| value.as_str().is_some_and(|text| super::words::names(&self.finds.message, text));
+        let is_named = |value: &&Value| {
+            value.as_str().is_some_and(|text| super::words::names(&self.finds.message, text))
+        };
         let default = schema.get("default").filter(|default| allowed.contains(default));
         let first = allowed.iter().find(|value| !value.is_null()).or(allowed.first());
         allowed.iter().find(is_named).or(default).or(first).cloned().unwrap_or_default()
@@ -218,7 +219,7 @@ impl Filler<'_> {
 fn type_of(schema: &Value) -> &str {
     let of_list = |types: &Value| -> Option<String> {
         let names = types.as_array()?.iter().filter_map(Value::as_str);
-        names.clone().find(|name| *name != "null").or(names.last()).map(str::to_owned)
+        names.clone().find(|name| *name != "null").or(names.clone().next()).map(str::to_owned)
     };
     const TYPES: [&str; 7] = ["object", "array", "integer", "number", "boolean", "null", "string"];
     let named = match schema.get("type") {
@@ -310,7 +311,8 @@ fn is_within(schema: &Value, number: &Value) -> bool {
 /// Returns the number nearest to one, from below upwards, that the bounds allow.
 fn least(schema: &Value, is_whole: bool) -> Value {
     let step = bound(schema, "multipleOf").filter(|step| *step > 0.0);
-    let floor = bound(schema, "minimum").or_else(|| bound(schema, "exclusiveMinimum").map(|least| least + 1.0));
+    let floor =
+        bound(schema, "minimum").or_else(|| bound(schema, "exclusiveMinimum").map(|least| least + 1.0));
     let ceiling =
         bound(schema, "maximum").or_else(|| bound(schema, "exclusiveMaximum").map(|most| most - 1.0));
     let mut number = floor.unwrap_or_else(|| ceiling.map_or(1.0, |most| most.min(1.0)));

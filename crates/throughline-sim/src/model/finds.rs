@@ -24,7 +24,19 @@ const NAMES: &[(Meaning, &[&str])] = &[
     (Meaning::Place, &["location", "city", "place", "town", "country", "destination"]),
     (
         Meaning::Path,
-        &["path", "paths", "file", "files", "filename", "filepath", "dir", "directory", "folder", "cwd", "workdir"],
+        &[
+            "path",
+            "paths",
+            "file",
+            "files",
+            "filename",
+            "filepath",
+            "dir",
+            "directory",
+            "folder",
+            "cwd",
+            "workdir",
+        ],
     ),
 ];
 
@@ -33,7 +45,7 @@ impl Meaning {
     pub(super) fn of(name: &str) -> Self {
         let words: Vec<String> = name_words(name);
         let is_named = |known: &&str| words.iter().any(|word| word == known);
-        NAMES.iter().find(|(_, known)| known.iter().any(|k| is_named(&k))).map_or(Self::Other, |(m, _)| *m)
+        NAMES.iter().find(|(_, known)| known.iter().any(is_named)).map_or(Self::Other, |(m, _)| *m)
     }
 }
 
@@ -265,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_message_is_looked_through() {
-        let finds = Finds::of("Read src/main.rs and `notes.txt`, 10 lines, see https://example.com/a. Say 'hi'.");
+        let finds =
+            Finds::of("Read src/main.rs and `notes.txt`, 10 lines, see https://example.com/a. Say 'hi'.");
         assert_eq!(finds.paths, ["src/main.rs", "notes.txt"]);
         assert_eq!(finds.numbers, ["10"]);
         assert_eq!(finds.urls, ["https://example.com/a"]);

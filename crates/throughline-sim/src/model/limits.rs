@@ -25,7 +25,9 @@ pub(super) fn apply(draft: &mut Draft, settings: &Settings) {
 fn stop_at_sequence(draft: &mut Draft, settings: &Settings) {
     let Some(text) = &mut draft.text else { return };
     let found = settings.stop.iter().filter(|sequence| !sequence.is_empty());
-    let first = found.filter_map(|sequence| Some((text.find(sequence.as_str())?, sequence))).min_by_key(|(at, _)| *at);
+    let first = found
+        .filter_map(|sequence| Some((text.find(sequence.as_str())?, sequence)))
+        .min_by_key(|(at, _)| *at);
     if let Some((at, sequence)) = first {
         text.truncate(at);
         draft.calls.clear();

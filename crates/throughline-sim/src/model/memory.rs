@@ -50,7 +50,11 @@ fn last_words(scene: &Scene) -> String {
 
 /// Returns the last of those that score most, if any scores.
 fn best<T>(all: &[T], score: impl Fn(&T) -> usize) -> Option<&T> {
-    all.iter().map(|one| (score(one), one)).filter(|(score, _)| *score > 0).max_by_key(|(score, _)| *score).map(|(_, one)| one)
+    all.iter()
+        .map(|one| (score(one), one))
+        .filter(|(score, _)| *score > 0)
+        .max_by_key(|(score, _)| *score)
+        .map(|(_, one)| one)
 }
 
 /// What something must hold to be what is asked for.

@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn comments_name_the_call() {
-        let text = "<!-- prior-tool: read | id: c | args: {\"path\":\"a\"} -->\n<!-- prior-tool-result: c -->\nx";
+        let text =
+            "<!-- prior-tool: read | id: c | args: {\"path\":\"a\"} -->\n<!-- prior-tool-result: c -->\nx";
         let call = Some(("read".to_owned(), "{\"path\":\"a\"}".to_owned()));
         assert_eq!(pieces(text), [Piece::Result { call, text: "x".to_owned() }]);
     }
@@ -267,7 +268,8 @@ mod tests {
         ];
         let scene = Scene::of(&entries);
         assert_eq!(scene.wish, "Read a.");
-        let seen = Seen { context: "Read a.".into(), text: "gone".into(), is_failure: true, ..Seen::default() };
+        let seen =
+            Seen { context: "Read a.".into(), text: "gone".into(), is_failure: true, ..Seen::default() };
         assert_eq!(scene.fresh(), [seen]);
     }
 }

@@ -1,7 +1,9 @@
 //! What the model does with whole requests.
 
 use super::*;
-use throughline_core::{Call, Dialect, Entry, Kind, Outcome, Part, Reasoning, Return, Role, Settings, Tool, ToolForm};
+use throughline_core::{
+    Call, Dialect, Entry, Kind, Outcome, Part, Reasoning, Return, Role, Settings, Tool, ToolForm,
+};
 
 fn tool(name: &str, description: &str, schema: &str) -> Tool {
     Tool {
@@ -90,7 +92,10 @@ fn the_tool_that_fits_best_is_called() {
 fn several_things_are_several_calls_if_that_is_allowed() {
     let both = [r#"read_file {"path":"a.txt"}"#, r#"read_file {"path":"b.txt"}"#];
     check_calls("Read both a.txt and b.txt", &both);
-    check_calls("Weather in Rome and Oslo?", &[r#"get_weather {"location":"Rome"}"#, r#"get_weather {"location":"Oslo"}"#]);
+    check_calls(
+        "Weather in Rome and Oslo?",
+        &[r#"get_weather {"location":"Rome"}"#, r#"get_weather {"location":"Oslo"}"#],
+    );
     let mut serial = ask(vec![user("Read a.txt and b.txt")]);
     serial.settings.parallel_calls = Some(false);
     assert_eq!(calls(&think(&serial)), &both[..1]);
@@ -171,7 +176,12 @@ fn embedded_results_are_remembered_by_what_was_wanted() {
 
 #[test]
 fn without_tools_it_names_what_it_saw() {
-    let mut ask = ask(vec![Entry::said(Role::System, "s"), user("one"), Entry::said(Role::Assistant, "a"), user("two")]);
+    let mut ask = ask(vec![
+        Entry::said(Role::System, "s"),
+        user("one"),
+        Entry::said(Role::Assistant, "a"),
+        user("two"),
+    ]);
     ask.tools.clear();
     let expected = "I saw 1 system message, 2 user messages and 1 assistant message; the last thing you said is \"two\".";
     assert_eq!(think(&ask).text.as_deref(), Some(expected));
@@ -184,7 +194,8 @@ fn a_schema_is_answered_with_an_object_that_holds_the_result() {
     ask.settings.format = Some(Format::JsonSchema {
         name: None,
         description: None,
-        schema: r#"{"type":"object","properties":{"summary":{"type":"string"}},"required":["summary"]}"#.into(),
+        schema: r#"{"type":"object","properties":{"summary":{"type":"string"}},"required":["summary"]}"#
+            .into(),
         strict: None,
     });
     assert_eq!(think(&ask).text.as_deref(), Some(r#"{"summary":"read_file returned:\nalpha"}"#));

@@ -13,9 +13,9 @@ const SYNONYMS: &[&[&str]] = &[
 /// Words that say nothing about what is wanted.
 const EMPTY: &[&str] = &[
     "a", "an", "and", "are", "at", "be", "by", "can", "could", "did", "do", "doe", "for", "from", "give",
-    "have", "how", "i", "in", "is", "it", "its", "me", "my", "now", "of", "on", "or", "please", "tell", "that",
-    "the", "their", "them", "then", "there", "these", "this", "to", "use", "wa", "was", "we", "were", "what",
-    "when", "where", "which", "who", "will", "with", "would", "you", "your",
+    "have", "how", "i", "in", "is", "it", "its", "me", "my", "now", "of", "on", "or", "please", "tell",
+    "that", "the", "their", "them", "then", "there", "these", "this", "to", "use", "wa", "was", "we", "were",
+    "what", "when", "where", "which", "who", "will", "with", "would", "you", "your",
 ];
 
 /// Returns the words of a text that mean something, in a form in which they can be compared.
@@ -68,10 +68,11 @@ fn canonical(word: &str) -> String {
 /// Takes off the commonest endings.
 fn stem(word: &str) -> &str {
     for (ending, least) in [("ing", 6), ("ed", 5), ("s", 4)] {
-        if word.len() >= least && !word.ends_with("ss") {
-            if let Some(stem) = word.strip_suffix(ending) {
-                return stem;
-            }
+        if word.len() >= least
+            && !word.ends_with("ss")
+            && let Some(stem) = word.strip_suffix(ending)
+        {
+            return stem;
         }
     }
     word
