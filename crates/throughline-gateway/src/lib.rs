@@ -3,8 +3,15 @@
 //! [`config`] says what was asked for and from where; [`routing`] chooses a backend and a model for a request;
 //! [`capability`] says what that backend can be shown, and what is sent next when it fails.
 //! These decide and do nothing: they take facts and return data, so they are tested without network or clock.
+//! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
+//! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it.
 
 pub mod capability;
 pub mod config;
+pub mod egress;
+pub mod exchange;
+pub mod gateway;
+pub mod ingress;
 pub mod routing;
 pub mod secret;
+pub mod server;

@@ -10,7 +10,7 @@ use throughline_core::{
 };
 
 /// Turns answers to a prompt into answers to the request that it was made from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Restorer {
     tools: BTreeMap<Text, Declared>,
     /// The inputs of custom tools under way, held back until they can be unwrapped.

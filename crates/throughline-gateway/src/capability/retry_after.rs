@@ -22,7 +22,7 @@ fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no wait is long enough for that to matter")]
+/// No wait is long enough to lose precision.
 const fn seconds(whole: u64) -> f64 {
     whole as f64
 }

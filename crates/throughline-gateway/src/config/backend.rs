@@ -1,6 +1,6 @@
 //! The backends, from what is written to what is meant.
 
-use super::address::Endpoint;
+use super::address::{BaseUrl, Endpoint};
 use super::file::{BackendSection, HistorySection};
 use super::providers::{self, Provider};
 use super::resolve::{Backend, Credential, History, ModelRule, Resolver, Timeouts, list};
@@ -135,7 +135,7 @@ impl At<'_, '_> {
         };
         let endpoint = Endpoint::parse(text).map_err(|what| self.problem("base_url", what)).ok()?;
         self.note("base_url", &endpoint);
-        if endpoint.url().is_some_and(|url| url.is_bare()) {
+        if endpoint.url().is_some_and(BaseUrl::is_bare) {
             self.warn("base_url", "has no path; most providers want the version in it, such as /v1");
         }
         Some(endpoint)

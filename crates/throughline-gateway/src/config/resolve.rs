@@ -446,6 +446,7 @@ impl Resolver<'_> {
     }
 
     /// Notes a value under a name that says more than its path.
+    #[expect(clippy::needless_pass_by_value, reason = "what is noted was mostly made for it")]
     pub(super) fn note_as(&mut self, shown: &str, path: &str, value: impl ToString) {
         let source = self.sources.get(path).cloned().unwrap_or(Source::Default);
         self.effective.push(Effective { key: shown.to_owned(), value: value.to_string(), source });

@@ -40,7 +40,7 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
         "store.url" => file.store.url = Some(SecretRef::parse(text)),
         "store.on_failure" => file.store.on_failure = Some(word(text)?),
         "auth.keys" => {
-            file.auth.keys = Some(text.split(',').map(|key| SecretRef::parse(key.trim())).collect())
+            file.auth.keys = Some(text.split(',').map(|key| SecretRef::parse(key.trim())).collect());
         }
         "limits.body_bytes" => file.limits.body_bytes = Some(number(text)?),
         "limits.header_bytes" => file.limits.header_bytes = Some(number(text)?),
@@ -84,7 +84,7 @@ fn misspelt(surroundings: &dyn Surroundings) -> Vec<Warning> {
             warnings.push(Warning { source: Source::Variable(name), key: String::new(), what });
         }
     }
-    warnings.sort_by(|a, b| a.to_string().cmp(&b.to_string()));
+    warnings.sort_by_key(ToString::to_string);
     warnings
 }
 

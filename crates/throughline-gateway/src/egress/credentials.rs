@@ -24,7 +24,8 @@ impl Presented {
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         let bearer = self.bearer.as_ref().and_then(|value| value.to_str().ok());
-        let bearer = bearer.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
+        let bearer =
+            bearer.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
         bearer.or_else(|| self.key.as_ref().and_then(|value| value.to_str().ok())).map(str::trim)
     }
 }

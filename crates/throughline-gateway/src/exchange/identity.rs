@@ -33,7 +33,9 @@ const SESSIONS: [(&str, &str, Option<&str>); 5] = [
 /// Returns what the request says about its conversation.
 #[must_use]
 pub fn claim(headers: &HeaderMap, ask: &Ask) -> Claim {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty());
+    let text = |name: &str| {
+        headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty())
+    };
     if let Some(id) = text(CONVERSATION_HEADER) {
         return Claim::Explicit(id.into());
     }

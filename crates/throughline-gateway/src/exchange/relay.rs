@@ -89,6 +89,12 @@ impl Relay {
         self.begun || self.ending.is_some()
     }
 
+    /// Says whether a part of the answer itself has come.
+    #[must_use]
+    pub const fn has_content(&self) -> bool {
+        self.begun
+    }
+
     /// Returns how the answer ended, once it has.
     #[must_use]
     pub const fn ending(&self) -> Option<&Ending> {

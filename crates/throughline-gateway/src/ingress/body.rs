@@ -14,7 +14,8 @@ use throughline_core::{Failure, FailureKind, Text};
 /// # Errors
 /// When the encoding is unknown, the body is not what it says, unpacks to more than `limit`, or is not UTF-8.
 pub async fn text(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<String, Failure> {
-    let encoding = headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("?").to_owned());
+    let encoding =
+        headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("?").to_owned());
     let body = match encoding.as_deref().map(str::trim) {
         None | Some("" | "identity") => body,
         Some(encoding) => {
@@ -48,8 +49,7 @@ fn unpack(encoding: &str, body: &[u8], limit: usize) -> Result<Vec<u8>, Failure>
 /// Returns the failure of a body that is larger than `limit`.
 #[must_use]
 pub fn too_large(limit: usize) -> Failure {
-    let mut failure =
-        Failure::new(FailureKind::TooLarge, format!("the body is larger than {limit} bytes"));
+    let mut failure = Failure::new(FailureKind::TooLarge, format!("the body is larger than {limit} bytes"));
     failure.code = Some(Text::from_static("throughline_body_too_large"));
     failure
 }

@@ -1,0 +1,186 @@
+//! The answer on its way to the client, whole or streamed.
+//!
+//! A stream is driven by a task of its own: a client that goes away closes the channel, the task drops the
+//! connection to the backend, and the record says that the answer was called off.
+
+use super::open::{Answer, Opened, pump};
+use super::prompting::Prompted;
+use super::record::Recorder;
+use super::relay::Relay;
+use super::{Running, unrecorded};
+use crate::egress::Answered;
+use crate::gateway::now;
+use crate::ingress::reject::reject;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderName, HeaderValue, header};
+use std::convert::Infallible;
+use throughline_core::{Ask, Dialect, Ending, Reply, Text};
+use throughline_store::ProviderEvent;
+use throughline_wire::sse::write_event;
+use throughline_wire::{Stamp, encode_error, encode_reply};
+use tokio::sync::mpsc;
+
+/// How many pieces of an answer may wait for a slow client.
+const PIECES_WAITING_MAX: usize = 64;
+
+impl Running {
+    /// Delivers an answer that has begun.
+    pub(super) async fn deliver(mut self, opened: Opened) -> Response {
+        let Opened { prompted, answer } = opened;
+        self.recorder.attempt_ended(Some(200), None, now());
+        match answer {
+            Answer::Whole(reply, events) => self.answer_whole(&reply, &prompted, events).await,
+            Answer::Stream(stream) => {
+                let (answered, relay, out) = *stream;
+                self.deliver_stream(answered, relay, out, &prompted).await
+            }
+        }
+    }
+
+    async fn answer_whole(
+        &mut self,
+        reply: &Reply,
+        prompted: &Prompted,
+        events: Vec<ProviderEvent>,
+    ) -> Response {
+        let body = encode_reply(self.ask.dialect, reply, &self.stamp, &self.ask);
+        promise(&mut self.recorder, &self.ask, &self.stamp, reply, prompted.forwards);
+        let answer = (self.ask.dialect == Dialect::Responses).then(|| Text::from(body.as_str()));
+        if let Err(error) = self.recorder.end(reply, 200, answer, events, now()).await {
+            return reject(self.ask.dialect, &unrecorded(&error));
+        }
+        self.response(Body::from(body), "application/json", prompted)
+    }
+
+    async fn deliver_stream(
+        mut self,
+        mut answered: Answered,
+        mut relay: Relay,
+        mut out: String,
+        prompted: &Prompted,
+    ) -> Response {
+        if !self.ask.stream {
+            while relay.ending().is_none() && pump(&mut answered, &mut relay, &mut out).await {}
+            let events = relay.take_events();
+            let (reply, _) = relay.into_reply();
+            return self.answer_whole(&reply, prompted, events).await;
+        }
+        let (sender, receiver) = mpsc::channel(PIECES_WAITING_MAX);
+        let response = self.response(body_of(receiver), "text/event-stream", prompted);
+        let forwards = prompted.forwards;
+        let stream = Stream { recorder: self.recorder, ask: self.ask, stamp: self.stamp, forwards, sender };
+        tokio::spawn(stream.drive(answered, relay, out));
+        response
+    }
+
+    /// Returns the answer with the headers that say what became of the request.
+    fn response(&self, body: Body, content_type: &'static str, prompted: &Prompted) -> Response {
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let mut say = |name: &'static str, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        say("x-throughline-conversation", self.placed.conversation.as_str());
+        say("x-throughline-request", self.recorder.id().as_str());
+        say("x-throughline-backend", &prompted.destination.backend.name);
+        say("x-throughline-report", &prompted.report.to_string());
+        if self.recorder.lapsed {
+            say("x-throughline-recorded", "no");
+        }
+        response
+    }
+}
+
+/// A streamed answer under way.
+struct Stream {
+    recorder: Recorder,
+    ask: Ask,
+    stamp: Stamp,
+    forwards: bool,
+    sender: mpsc::Sender<Bytes>,
+}
+
+impl Stream {
+    async fn drive(mut self, mut answered: Answered, mut relay: Relay, mut out: String) {
+        loop {
+            if !out.is_empty() && self.sender.send(Bytes::from(std::mem::take(&mut out))).await.is_err() {
+                return self.called_off(relay).await;
+            }
+            if relay.ending().is_some() {
+                break;
+            }
+            tokio::select! {
+                // A client that is gone is noticed also while the backend is silent.
+                () = self.sender.closed() => return self.called_off(relay).await,
+                _ = pump(&mut answered, &mut relay, &mut out) => {}
+            }
+            let events = relay.take_events();
+            if let Err(error) = self.recorder.events(events).await {
+                return self.unrecorded(&error).await;
+            }
+        }
+        self.close(relay).await;
+    }
+
+    /// Writes the answer to the history, then tells the client that it is over.
+    async fn close(mut self, mut relay: Relay) {
+        let events = relay.take_events();
+        let (reply, closing) = relay.into_reply();
+        if let Err(error) = self.end(&reply, events).await {
+            return self.unrecorded(&error).await;
+        }
+        // A client that is gone by now has all it waited for.
+        let _ = self.sender.send(Bytes::from(closing)).await;
+    }
+
+    async fn end(
+        &mut self,
+        reply: &Reply,
+        events: Vec<ProviderEvent>,
+    ) -> Result<(), throughline_store::StoreError> {
+        promise(&mut self.recorder, &self.ask, &self.stamp, reply, self.forwards);
+        let answer = (self.ask.dialect == Dialect::Responses)
+            .then(|| Text::from(encode_reply(Dialect::Responses, reply, &self.stamp, &self.ask)));
+        self.recorder.end(reply, 200, answer, events, now()).await
+    }
+
+    async fn called_off(mut self, mut relay: Relay) {
+        let events = relay.take_events();
+        let (mut reply, _) = relay.into_reply();
+        reply.ending = Ending::Cancelled;
+        if let Err(error) = self.recorder.end(&reply, 200, None, events, now()).await {
+            tracing::error!(%error, "a cancelled answer was not recorded");
+        }
+    }
+
+    async fn unrecorded(self, error: &throughline_store::StoreError) {
+        let body = encode_error(self.ask.dialect, &unrecorded(error));
+        let mut event = String::new();
+        write_event(&mut event, (self.ask.dialect != Dialect::Chat).then_some("error"), &body);
+        let _ = self.sender.send(Bytes::from(event)).await;
+    }
+}
+
+/// Notes the id by which the client may refer to the answer later.
+fn promise(recorder: &mut Recorder, ask: &Ask, stamp: &Stamp, reply: &Reply, forwards: bool) {
+    if ask.dialect != Dialect::Responses {
+        return;
+    }
+    let own = || Text::from(format!("resp_{}", stamp.id));
+    let id = reply.id.clone().filter(|_| forwards).unwrap_or_else(own);
+    recorder.promise(id, ask.settings.store.unwrap_or(true));
+}
+
+fn body_of(receiver: mpsc::Receiver<Bytes>) -> Body {
+    Body::from_stream(stream::unfold(receiver, |mut receiver| async move {
+        let first = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(first), receiver))
+    }))
+}

@@ -1,0 +1,289 @@
+//! One exchange, from a client's request to the last byte of its answer. Read this file first.
+//!
+//! 1. The body is decoded; a bad one is refused in the client's own envelope.
+//! 2. The request is placed: which conversation, what of it is known, what the backend is to be shown.
+//! 3. It is written to the history, before anybody acts on it.
+//! 4. It is routed, and sent: rendered for the backend at hand, again in another form or to another backend
+//!    as the [attempts](crate::capability::Attempts) decide, as long as the client has not seen a byte.
+//! 5. The answer is relayed, and its end held back until the history has it.
+
+mod deliver;
+mod identity;
+mod open;
+mod place;
+mod prompting;
+mod record;
+mod relay;
+
+pub use identity::CONVERSATION_HEADER;
+
+use crate::capability::{self, Ability, Decision, Evidence, Verdict};
+use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};
+use crate::config::OnStoreFailure;
+use crate::egress::Presented;
+use crate::gateway::{Gateway, Setup, mint, now};
+use crate::ingress::reject::{own, reject, undecodable};
+use crate::routing::{Asked, Destination, Pick, Route, RouteError, route};
+use axum::response::Response;
+use http::{HeaderMap, header};
+use open::Opened;
+use place::{PlaceError, Placed};
+use record::Recorder;
+use std::sync::Arc;
+use throughline_core::{Ask, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
+use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError, Write};
+use throughline_wire::{Stamp, decode_request, status_of};
+
+/// The header by which a client chooses a backend.
+pub const BACKEND_HEADER: &str = "x-throughline-backend";
+
+/// The name under which the history keeps a switch of backends.
+pub const SWITCH: &str = "backend";
+
+/// A request as it came.
+#[derive(Debug)]
+pub struct Incoming {
+    /// The dialect of the endpoint that it came to.
+    pub dialect: Dialect,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: String,
+}
+
+/// An exchange under way.
+struct Running {
+    gateway: Arc<Gateway>,
+    setup: Arc<Setup>,
+    headers: HeaderMap,
+    presented: Presented,
+    ask: Ask,
+    placed: Placed,
+    destinations: Vec<Destination>,
+    recorder: Recorder,
+    stamp: Stamp,
+}
+
+/// Answers a request.
+pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
+    let dialect = incoming.dialect;
+    match Running::begin(gateway, incoming).await {
+        Ok(running) => running.run().await,
+        Err(failure) => reject(dialect, &failure),
+    }
+}
+
+impl Running {
+    async fn begin(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Self, Failure> {
+        let Incoming { dialect, headers, body } = incoming;
+        let setup = gateway.setup();
+        let ask = decode_request(dialect, body).map_err(|error| undecodable(&error))?;
+        let id = mint();
+        let fresh = ConversationId::new(format!("conv_{id}"));
+        let claim = identity::claim(&headers, &ask);
+        let placed =
+            place::place(&*gateway.history, claim, &ask, fresh).await.map_err(|error| misplaced(&error))?;
+        let route = routed(&setup, &gateway.standing(), &headers, &ask, &placed)?;
+        let mut recorder = recorder(gateway, &setup, &id, &headers, &ask, &placed);
+        recorder.begin(&placed, &ask, now()).await.map_err(|error| unrecorded(&error))?;
+        let stamp = Stamp {
+            id: id.into(),
+            created_at: u64::try_from(now().0 / 1000).unwrap_or_default(),
+            model: Some(route.shown_model),
+            input_tokens: None,
+        };
+        let destinations = std::iter::once(route.first).chain(route.fallbacks).collect();
+        let presented = Presented::of(&headers);
+        let gateway = Arc::clone(gateway);
+        Ok(Self { gateway, setup, headers, presented, ask, placed, destinations, recorder, stamp })
+    }
+
+    /// Makes attempts until one answers or none is left.
+    async fn run(mut self) -> Response {
+        let mut attempts = self.attempts();
+        let mut opened: Option<Opened> = None;
+        while let Some(step) = attempts.next_step() {
+            match step {
+                Step::Send { leg, form, after, .. } => {
+                    tokio::time::sleep(after).await;
+                    match self.open(leg, form).await {
+                        Ok(answer) => {
+                            opened = Some(answer);
+                            attempts.handle_answer();
+                        }
+                        Err(open::Unopened::Backend(failed, failure)) => {
+                            attempts.handle_failure(failed, failure)
+                        }
+                        Err(open::Unopened::Store(error)) => return self.give_up(unrecorded(&error)).await,
+                    }
+                }
+                Step::Answer { lessons, .. } => {
+                    self.learn(&lessons).await;
+                    break;
+                }
+                Step::Fail(failure) => return self.give_up(failure).await,
+            }
+        }
+        match opened {
+            Some(opened) => self.deliver(opened).await,
+            None => self.give_up(backend_failed("no backend answered")).await,
+        }
+    }
+
+    fn attempts(&self) -> Attempts<Failure> {
+        let standing = self.gateway.standing();
+        let at = now();
+        let leg = |destination: &Destination| {
+            let native = decision(&standing, destination, Ability::NativeToolHistory, at);
+            let state = decision(&standing, destination, Ability::ServerState, at);
+            Leg::new(&native, &state, false)
+        };
+        let legs = self.destinations.iter().map(leg).collect();
+        let is_tool = |kind: &Kind| matches!(kind, Kind::Called(_) | Kind::Returned(_));
+        let has_tool_history = self.placed.history.iter().any(|entry| is_tool(&entry.kind));
+        // Any number will do that differs from one exchange to the next.
+        let seed = self.stamp.id.bytes().fold(0_u64, |seed, byte| seed.rotate_left(5) ^ u64::from(byte));
+        Attempts::new(legs, has_tool_history, RetryPolicy::default(), seed)
+    }
+
+    /// Remembers what the attempts have shown, for the next request and for other gateways.
+    async fn learn(&self, lessons: &[Lesson]) {
+        if lessons.is_empty() {
+            return;
+        }
+        let at = now();
+        let learned = |lesson: &Lesson| {
+            let destination = &self.destinations[lesson.leg];
+            tracing::info!(
+                backend = destination.backend.name.as_str(),
+                ability = lesson.ability.name(),
+                verdict = lesson.verdict.name(),
+                "learned"
+            );
+            Write::Learned(throughline_store::Learned {
+                backend: destination.backend.name.clone(),
+                model: destination.model.clone(),
+                capability: Text::from_static(lesson.ability.name()),
+                verdict: Text::from_static(lesson.verdict.name()),
+                reason: Text::from_static("an attempt showed it"),
+                at,
+                expires: Some(Moment(at.0 + capability::TRIED_HOLDS_MS)),
+            })
+        };
+        let writes = lessons.iter().map(learned).collect();
+        let written = self.gateway.history.append(Batch::relaxed(writes)).await;
+        let refreshed = match written {
+            Ok(_) => self.gateway.refresh().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = refreshed {
+            tracing::warn!(%error, "what was learned was not remembered");
+        }
+    }
+
+    async fn give_up(mut self, failure: Failure) -> Response {
+        if let Err(error) = self.recorder.fail(status_of(failure.kind), now()).await {
+            tracing::error!(%error, "a failure was not recorded");
+        }
+        reject(self.ask.dialect, &failure)
+    }
+}
+
+fn recorder(
+    gateway: &Gateway,
+    setup: &Setup,
+    id: &str,
+    headers: &HeaderMap,
+    ask: &Ask,
+    placed: &Placed,
+) -> Recorder {
+    let client = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(Text::from);
+    let exchange = record::begun(ExchangeId::new(id), placed, ask, client, now());
+    let passes = setup.config.store.on_failure == OnStoreFailure::Pass;
+    Recorder::new(Arc::clone(&gateway.history), exchange, passes)
+}
+
+fn routed(
+    setup: &Setup,
+    standing: &Standing,
+    headers: &HeaderMap,
+    ask: &Ask,
+    placed: &Placed,
+) -> Result<Route, Failure> {
+    let switched = |scope: &Scope| {
+        let made = standing.settings.iter().find(|made| made.scope == *scope && made.name == SWITCH);
+        made.and_then(|made| made.value.as_deref()).map(Pick::parse)
+    };
+    let everywhere = switched(&Scope::Everywhere);
+    let conversation = switched(&Scope::Conversation(placed.conversation.clone()));
+    let asked = Asked {
+        model: ask.model.as_deref(),
+        backend: headers.get(BACKEND_HEADER).and_then(|value| value.to_str().ok()),
+        conversation: conversation.as_ref(),
+        switched: everywhere.as_ref(),
+    };
+    route(&setup.config, &asked, &setup.listings).map_err(|error| {
+        let (code, param) = match &error {
+            RouteError::UnknownBackend { .. } => ("throughline_unknown_backend", BACKEND_HEADER),
+            RouteError::NoModel { .. } => ("throughline_no_model", "model"),
+        };
+        Failure {
+            param: Some(Text::from_static(param)),
+            ..own(FailureKind::InvalidRequest, code, error.to_string())
+        }
+    })
+}
+
+/// Decides about an ability of a destination: about its model, or else about all models of its backend.
+fn decision(standing: &Standing, destination: &Destination, ability: Ability, at: Moment) -> Decision {
+    let backend = &destination.backend;
+    let flag = match ability {
+        Ability::NativeToolHistory => backend.native_tool_history,
+        Ability::ServerState => backend.server_state,
+    };
+    let about = |model: &str| {
+        standing.learned.iter().find(|learned| {
+            learned.backend == backend.name && learned.model == model && learned.capability == ability.name()
+        })
+    };
+    let kept = about(&destination.model).or_else(|| about(""));
+    let learned = kept.and_then(|kept| {
+        Some(capability::Learned {
+            ability,
+            verdict: Verdict::from_name(&kept.verdict)?,
+            evidence: Evidence::Tried,
+            words: kept.reason.clone(),
+            at: kept.at.0,
+            expires: kept.expires.map_or(i64::MAX, |expires| expires.0),
+        })
+    });
+    capability::decide(flag, learned.as_ref(), at.0)
+}
+
+fn misplaced(error: &PlaceError) -> Failure {
+    match error {
+        PlaceError::NoSuchResponse(_) => Failure {
+            code: Some(Text::from_static("previous_response_not_found")),
+            param: Some(Text::from_static("previous_response_id")),
+            ..Failure::new(FailureKind::NotFound, error.to_string())
+        },
+        PlaceError::NoSuchItem(_) => Failure {
+            param: Some(Text::from_static("input")),
+            ..own(FailureKind::NotFound, "throughline_no_such_item", error.to_string())
+        },
+        PlaceError::Store(error) => unrecorded(error),
+    }
+}
+
+fn unrecorded(error: &StoreError) -> Failure {
+    own(FailureKind::Overloaded, "throughline_store_failed", format!("the history cannot be kept: {error}"))
+}
+
+fn backend_failed(message: impl Into<Text>) -> Failure {
+    own(FailureKind::Backend, "throughline_backend_failed", message)
+}
+
+/// Returns the failure of a stream that ended before the answer did.
+fn broken_off() -> Failure {
+    own(FailureKind::Backend, "throughline_backend_stream_broken", "the backend's answer broke off")
+}

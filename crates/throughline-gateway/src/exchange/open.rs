@@ -1,0 +1,175 @@
+//! A backend asked, up to the point where something of its answer has come.
+//!
+//! Until then the client has seen nothing, and another form or another backend may still be tried. A stream
+//! that opens with an error counts as an error.
+
+use super::prompting::{Prompted, prompt};
+use super::relay::Relay;
+use super::{Running, backend_failed, record};
+use crate::capability::rejection;
+use crate::capability::{Failed, Form};
+use crate::egress::{Answered, EgressError, Request, path_of};
+use crate::gateway::now;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
+use throughline_core::{Dialect, EmbedForm, Ending, Failure, FailureKind, Reply, Strategy, Text};
+use throughline_store::{ProviderEvent, StoreError};
+use throughline_wire::{decode_error, decode_reply, status_of};
+
+/// An answer that has begun.
+pub(super) struct Opened {
+    /// What was sent.
+    pub prompted: Prompted,
+    /// What comes back.
+    pub answer: Answer,
+}
+
+/// What comes back from a backend.
+pub(super) enum Answer {
+    /// All of it.
+    Whole(Box<Reply>, Vec<ProviderEvent>),
+    /// The beginning of a stream, and what the client may be sent of it already.
+    Stream(Box<(Answered, Relay, String)>),
+}
+
+/// Why no answer began.
+pub(super) enum Unopened {
+    /// The backend failed, or refused.
+    Backend(Failed, Failure),
+    /// The attempt could not be recorded.
+    Store(StoreError),
+}
+
+/// Headers of the client that a backend of the same dialect understands.
+const FORWARDED: [&str; 4] = ["anthropic-beta", "anthropic-version", "openai-beta", "openai-organization"];
+
+impl Running {
+    /// Sends the request to a destination and waits for the beginning of the answer.
+    pub(super) async fn open(&mut self, leg: usize, form: Form) -> Result<Opened, Unopened> {
+        let destination = self.destinations[leg].clone();
+        let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
+        let prompted = prompt(&self.ask, &self.placed, &destination, strategy);
+        let backend = &destination.backend;
+        let report = prompted.report_json(&self.ask);
+        let attempt = record::attempted(
+            backend.name.clone(),
+            backend.dialect,
+            destination.model.clone(),
+            prompted.report.strategy,
+            report,
+            now(),
+        );
+        let body = Bytes::from(prompted.body.clone());
+        self.recorder.attempt(attempt, body.clone()).await.map_err(Unopened::Store)?;
+        let answered = self.send(&prompted, body).await;
+        let opened = match answered {
+            Ok(answered) => read(answered, &prompted, self).await,
+            Err(error) => Err(unreachable_backend(&error)),
+        };
+        match opened {
+            Ok(answer) => Ok(Opened { prompted, answer }),
+            Err((failed, failure)) => {
+                let status = match failed {
+                    Failed::Status { status, .. } => Some(status),
+                    Failed::Connect | Failed::TimedOut => None,
+                };
+                self.recorder.attempt_ended(status, Some(failure.message.clone()), now());
+                Err(Unopened::Backend(failed, failure))
+            }
+        }
+    }
+
+    async fn send(&self, prompted: &Prompted, body: Bytes) -> Result<Answered, EgressError> {
+        let backend = &prompted.destination.backend;
+        let Some(egress) = self.setup.egress.get(&backend.name) else {
+            return Err(EgressError::Connect("the backend is not set up".to_owned()));
+        };
+        let forwarded = if self.ask.dialect == backend.dialect { self.forwarded() } else { HeaderMap::new() };
+        let path = path_of(backend.dialect);
+        egress.post(Request { path, body, presented: &self.presented, forwarded: &forwarded }).await
+    }
+
+    fn forwarded(&self) -> HeaderMap {
+        let named = FORWARDED.map(HeaderName::from_static);
+        let of_name = |name: HeaderName| self.headers.get(&name).map(|value| (name.clone(), value.clone()));
+        named.into_iter().filter_map(of_name).collect()
+    }
+}
+
+async fn read(
+    answered: Answered,
+    prompted: &Prompted,
+    running: &Running,
+) -> Result<Answer, (Failed, Failure)> {
+    let dialect = prompted.destination.backend.dialect;
+    if answered.status >= 400 {
+        return Err(refused(answered, dialect).await);
+    }
+    if !answered.is_stream() {
+        return read_whole(answered, prompted).await;
+    }
+    let way = prompted.way(&running.ask, &running.stamp);
+    let mut relay = Relay::new(dialect, prompted.restorer.clone(), way);
+    let (mut answered, mut out) = (answered, String::new());
+    while !relay.has_begun() && pump(&mut answered, &mut relay, &mut out).await {}
+    match relay.ending() {
+        Some(Ending::Failed(failure)) => {
+            let status = status_of(failure.kind);
+            let failure = failure.clone();
+            let rejection = rejection(status, &failure);
+            Err((Failed::Status { status, retry_after: None, rejection }, failure))
+        }
+        Some(Ending::Broken) if !relay.has_content() => Err((Failed::TimedOut, super::broken_off())),
+        _ => Ok(Answer::Stream(Box::new((answered, relay, out)))),
+    }
+}
+
+async fn read_whole(answered: Answered, prompted: &Prompted) -> Result<Answer, (Failed, Failure)> {
+    let bad = |message: String| (Failed::TimedOut, backend_failed(message));
+    let body = answered.whole().await.map_err(|error| bad(error.to_string()))?;
+    let text = String::from_utf8(body.into()).map_err(|_| bad("the answer is not UTF-8".to_owned()))?;
+    let event = ProviderEvent { at: now(), name: None, data: Text::from(text.as_str()) };
+    let reply = decode_reply(prompted.destination.backend.dialect, text);
+    let mut reply = reply.map_err(|error| bad(format!("the answer cannot be understood: {error}")))?;
+    if let Ending::Failed(failure) = &reply.ending {
+        let status = status_of(failure.kind);
+        return Err((Failed::Status { status, retry_after: None, rejection: None }, failure.clone()));
+    }
+    prompted.restorer.restore(&mut reply);
+    Ok(Answer::Whole(Box::new(reply), vec![event]))
+}
+
+/// Reads the refusal of a backend.
+async fn refused(answered: Answered, dialect: Dialect) -> (Failed, Failure) {
+    let status = answered.status;
+    let retry_after = answered.retry_after();
+    let body = answered.whole().await.unwrap_or_default();
+    let failure = decode_error(dialect, status, &String::from_utf8_lossy(&body));
+    let rejection = rejection(status, &failure);
+    (Failed::Status { status, retry_after, rejection }, failure)
+}
+
+fn unreachable_backend(error: &EgressError) -> (Failed, Failure) {
+    let failure = backend_failed(format!("the backend cannot be reached: {error}"));
+    match error {
+        EgressError::Silent => {
+            let kind = FailureKind::TimedOut;
+            (Failed::TimedOut, Failure { kind, ..failure })
+        }
+        EgressError::Setup { .. } | EgressError::Connect(_) | EgressError::Broke(_) => {
+            (Failed::Connect, failure)
+        }
+    }
+}
+
+/// Moves what the backend says next through the relay; says whether there may be more.
+pub(super) async fn pump(answered: &mut Answered, relay: &mut Relay, out: &mut String) -> bool {
+    match answered.chunk().await {
+        Ok(Some(bytes)) if relay.feed(&bytes, now(), out).is_ok() => relay.ending().is_none(),
+        // The end, a broken connection and an event without end all leave the relay to say what that means.
+        Ok(_) | Err(_) => {
+            relay.finish(now(), out);
+            false
+        }
+    }
+}

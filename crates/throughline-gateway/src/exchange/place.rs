@@ -1,0 +1,175 @@
+//! Where in the history a request stands: what of it is known, and what the backend is to be shown.
+//!
+//! A client that resends its history does so in its own dialect, which may have no place for reasoning or
+//! for who said what. What is known is therefore taken from the record, where it is whole, and only the rest
+//! from the request. Instructions always come from the request: they are not inherited.
+
+use super::identity::Claim;
+use throughline_core::{Ask, ConversationId, Dialect, Entry, EntryId, Kind, Seal, Side, Text};
+use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chains};
+
+/// A request in its place.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The conversation it belongs to.
+    pub conversation: ConversationId,
+    /// How that was found out.
+    pub identified: &'static str,
+    /// The key that clients know the conversation by.
+    pub key: Option<Text>,
+    /// The entry that the new ones follow.
+    pub parent: Option<EntryId>,
+    /// How many entries of the request are in the history already.
+    pub known: usize,
+    /// The whole history up to and including the request, as far as it is known.
+    pub history: Vec<Entry>,
+}
+
+/// Why a request has no place.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// It continues an answer that nobody remembers.
+    #[error("no response is called `{0}`, or it was not to be stored")]
+    NoSuchResponse(Text),
+    /// It refers to an item that nobody remembers.
+    #[error("no item is called `{0}`")]
+    NoSuchItem(Text),
+    /// The history could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Finds the place of a request; `fresh` is the id of the conversation that it begins, if it begins one.
+///
+/// # Errors
+/// When the request leans on something that is not in the history, or the history cannot be read.
+pub async fn place(
+    history: &dyn History,
+    claim: Claim,
+    ask: &Ask,
+    fresh: ConversationId,
+) -> Result<Placed, PlaceError> {
+    let mut placed = match &ask.previous {
+        Some(previous) => behind_response(history, previous, ask).await?,
+        None => by_claim(history, claim, ask, fresh).await?,
+    };
+    resolve_references(history, &mut placed.history).await?;
+    Ok(placed)
+}
+
+async fn behind_response(history: &dyn History, id: &Text, ask: &Ask) -> Result<Placed, PlaceError> {
+    let found = history.exchanges(Exchanges::Response(id.clone())).await?.items.into_iter().next();
+    let usable = |exchange: &throughline_store::Exchange| {
+        exchange.response.as_ref().is_some_and(|mark| mark.stored && !mark.deleted)
+    };
+    let exchange = found.filter(usable).ok_or_else(|| PlaceError::NoSuchResponse(id.clone()))?;
+    let parent = exchange.after.or(exchange.before);
+    let known = branch(history, parent.as_ref()).await?;
+    Ok(Placed {
+        conversation: exchange.conversation,
+        identified: "previous response",
+        key: None,
+        parent,
+        known: 0,
+        history: joined(ask, known, 0),
+    })
+}
+
+async fn by_claim(
+    history: &dyn History,
+    claim: Claim,
+    ask: &Ask,
+    fresh: ConversationId,
+) -> Result<Placed, PlaceError> {
+    let (within, identified, key) = match claim {
+        Claim::Explicit(id) => (Some(ConversationId::new(id)), "header", None),
+        Claim::Key(key) => {
+            let found = history.locate(Locate::Key(key.clone())).await?;
+            let id = found.map_or(fresh.clone(), |located| located.conversation);
+            (Some(id), "client session", Some(key))
+        }
+        Claim::Nothing => (None, "its beginning", None),
+    };
+    let prefix = Locate::Prefix { within: within.clone(), chains: chains(&ask.entries) };
+    let located = history.locate(prefix).await?;
+    // Two conversations that open with the same words are not one, as long as nobody answered.
+    let located = located.filter(|located| within.is_some() || answered(&ask.entries[..located.known]));
+    let Some(Located { conversation, entry, known, .. }) = located else {
+        let conversation = within.unwrap_or(fresh);
+        return Ok(Placed {
+            conversation,
+            identified,
+            key,
+            parent: None,
+            known: 0,
+            history: ask.entries.clone(),
+        });
+    };
+    let kept = if known > 0 { branch(history, entry.as_ref()).await? } else { Vec::new() };
+    let whole = if known > 0 { joined(ask, kept, known) } else { ask.entries.clone() };
+    Ok(Placed { conversation, identified, key, parent: entry, known, history: whole })
+}
+
+fn answered(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| entry.side() == Side::Assistant)
+}
+
+async fn branch(history: &dyn History, last: Option<&EntryId>) -> Result<Vec<Entry>, PlaceError> {
+    let Some(last) = last else { return Ok(Vec::new()) };
+    let kept = history.entries(Entries::Branch(last.clone())).await?;
+    Ok(kept.into_iter().map(|kept| kept.entry).collect())
+}
+
+/// Joins what is known with what the request adds to it.
+fn joined(ask: &Ask, kept: Vec<Entry>, known: usize) -> Vec<Entry> {
+    let leads = |entries: &[Entry]| entries.iter().take_while(|entry| entry.side() == Side::System).count();
+    let instructions = leads(&ask.entries);
+    let mut whole: Vec<Entry> = ask.entries[..instructions].to_vec();
+    let skipped = leads(&kept);
+    let is_said_in_it = |entry: &Entry| !matches!(&entry.kind, Kind::Said(said) if said.standing);
+    whole.extend(kept.into_iter().skip(skipped).filter(is_said_in_it));
+    whole.extend(ask.entries[known.max(instructions)..].iter().cloned());
+    whole
+}
+
+/// Says who issued the reasoning that a client resends, by what is known of it.
+pub fn recognise(entries: &mut [Entry], known: &[Entry]) {
+    let seal = |entry: &Entry| match &entry.kind {
+        Kind::Thought(thought) => match &thought.seal {
+            Some(Seal::Signature(seal) | Seal::Redacted(seal) | Seal::Encrypted(seal)) => Some(seal.clone()),
+            None => None,
+        },
+        _ => None,
+    };
+    for entry in entries.iter_mut().filter(|entry| entry.origin.is_none()) {
+        let Some(sealed) = seal(entry) else { continue };
+        let issued = known.iter().find(|known| seal(known).as_ref() == Some(&sealed));
+        entry.origin = issued.and_then(|issued| issued.origin.clone());
+    }
+}
+
+/// Replaces items that the client names by id with what they stand for.
+async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Result<(), PlaceError> {
+    for entry in entries {
+        let Kind::Reference { id } = &entry.kind else { continue };
+        let found = history.entries(Entries::Item(id.clone())).await?.into_iter().next();
+        let found = found.ok_or_else(|| PlaceError::NoSuchItem(id.clone()))?;
+        *entry = Entry { place: entry.place, ..found.entry };
+    }
+    Ok(())
+}
+
+/// Returns what a backend of that dialect is to be shown.
+///
+/// Within one dialect the client's own words are enough, once it is known whose reasoning they hold; so what
+/// it sent goes out as it came. Another dialect is shown the whole record.
+#[must_use]
+pub fn shown(ask: &Ask, placed: &Placed, dialect: Dialect) -> Vec<Entry> {
+    let refers = ask.entries.iter().any(|entry| matches!(entry.kind, Kind::Reference { .. }));
+    if ask.dialect != dialect || ask.previous.is_some() || refers {
+        return placed.history.clone();
+    }
+    let mut entries = ask.entries.clone();
+    recognise(&mut entries, &placed.history);
+    entries
+}

@@ -1,0 +1,105 @@
+//! A request rendered for one backend.
+
+use super::place::{self, Placed};
+use super::relay::Way;
+use crate::config::Backend;
+use crate::routing::Destination;
+use throughline_core::{Ask, Kind, Origin, Prompt, Report, Strategy, Target, Text, ToolForm, prepare};
+use throughline_wire::json::Writer;
+use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path};
+
+/// A request rendered for one backend, with what it takes to read the answer.
+pub struct Prompted {
+    /// The body to send.
+    pub body: String,
+    /// What was changed.
+    pub report: Report,
+    /// Puts the answer back into the client's terms.
+    pub restorer: Restorer,
+    /// Whether answers of the backend can be forwarded as they come.
+    pub forwards: bool,
+    /// Whom it is for.
+    pub destination: Destination,
+}
+
+/// Fields of a request that name state which is ours to expand.
+const STATE_FIELDS: [&str; 2] = ["previous_response_id", "conversation"];
+
+/// Renders a request for a backend.
+#[must_use]
+pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, strategy: Strategy) -> Prompted {
+    let backend = &destination.backend;
+    let expanded = expanded(ask, placed, backend);
+    let target = Target {
+        strategy,
+        origin: Some(origin(destination)),
+        foreign_reasoning: backend.reasoning.foreign(),
+        model: Some(destination.model.clone()),
+        ..Target::new(&backend.rules)
+    };
+    let (prompt, mut report) = prepare(&expanded, &target);
+    let body = encode_request(&prompt, &mut report);
+    let restorer = Restorer::new(&prompt);
+    let forwards = forwards(&prompt);
+    Prompted { body, report, restorer, forwards, destination: destination.clone() }
+}
+
+/// Returns the request with the history that it leans on, and without the words by which it leans on it.
+fn expanded(ask: &Ask, placed: &Placed, backend: &Backend) -> Ask {
+    let mut entries = place::shown(ask, placed, backend.dialect);
+    if !backend.reasoning.keeps_own() {
+        entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
+    }
+    let mut expanded = Ask { entries, previous: None, conversation: None, ..ask.clone() };
+    expanded.fields.retain(|field| !STATE_FIELDS.contains(&field.name.as_str()));
+    expanded
+}
+
+fn origin(destination: &Destination) -> Origin {
+    Origin {
+        backend: destination.backend.name.clone(),
+        dialect: destination.backend.dialect,
+        model: destination.model.clone(),
+    }
+}
+
+/// Says whether the backend's answers are in the client's dialect and terms already.
+fn forwards(prompt: &Prompt<'_>) -> bool {
+    let is_custom = |tool: &throughline_core::Tool| matches!(tool.form, ToolForm::Custom { .. });
+    prompt.stays_in_dialect()
+        && prompt.names.renamed().next().is_none()
+        && (prompt.rules.custom_tools || !prompt.ask.tools.iter().any(is_custom))
+}
+
+impl Prompted {
+    /// Returns how the answer's events reach the client.
+    #[must_use]
+    pub fn way(&self, ask: &Ask, stamp: &Stamp) -> Way {
+        if self.forwards {
+            let model = stamp.model.clone().filter(|model| *model != self.destination.model);
+            Way::Forward { dialect: ask.dialect, model }
+        } else {
+            Way::Translate(Box::new(StreamEncoder::new(ask.dialect, stamp.clone(), ask)))
+        }
+    }
+
+    /// Returns the report as the record keeps it.
+    #[must_use]
+    pub fn report_json(&self, ask: &Ask) -> Text {
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.field_str("summary", &self.report.to_string());
+        writer.key("changes");
+        writer.begin_array();
+        for change in &self.report.changes {
+            writer.begin_object();
+            writer.field_str("action", change.action.name());
+            writer.field_str("place", &path(ask.dialect, &change.subject));
+            writer.field_str("reason", &change.reason);
+            writer.end_object();
+        }
+        writer.end_array();
+        writer.end_object();
+        writer.into_string().into()
+    }
+}

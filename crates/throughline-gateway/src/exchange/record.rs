@@ -1,0 +1,227 @@
+//! What an exchange writes into the history, and when.
+//!
+//! The request is on the disk before a backend sees it, and the answer before the client is told that it is
+//! over. What a long stream has brought so far is written along the way, without waiting for the disk.
+
+use super::place::Placed;
+use bytes::Bytes;
+use std::sync::Arc;
+use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Origin, Reply, Stop, Text};
+use throughline_store::{
+    Attempt, Batch, Exchange, ExchangeId, Extension, History, Moment, NewConversation, ProviderEvent,
+    ResponseMark, StoreError, Write, title_of,
+};
+
+/// The record of one exchange.
+#[derive(Debug)]
+pub struct Recorder {
+    history: Arc<dyn History>,
+    exchange: Exchange,
+    /// Whether anything could not be written, which is then said in the answer.
+    pub lapsed: bool,
+    passes: bool,
+}
+
+impl Recorder {
+    /// Begins the record of an exchange; with `passes`, failures to write do not fail the exchange.
+    #[must_use]
+    pub fn new(history: Arc<dyn History>, exchange: Exchange, passes: bool) -> Self {
+        Self { history, exchange, lapsed: false, passes }
+    }
+
+    /// Returns the id of the exchange.
+    #[must_use]
+    pub const fn id(&self) -> &ExchangeId {
+        &self.exchange.id
+    }
+
+    /// Writes the request: its conversation, its new entries, and that an answer is under way.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn begin(&mut self, placed: &Placed, ask: &Ask, now: Moment) -> Result<(), StoreError> {
+        let conversation = NewConversation {
+            id: placed.conversation.clone(),
+            at: now,
+            identified: Text::from_static(placed.identified),
+            title: title_of(&ask.entries),
+            keys: placed.key.iter().cloned().collect(),
+        };
+        let mut extension = self.extension(placed.parent.clone(), now);
+        extension.extend(&ask.entries[placed.known..]);
+        self.exchange.before = extension.tip();
+        let writes = vec![
+            Write::Conversation(conversation),
+            Write::Exchange(Box::new(self.exchange.clone())),
+            Write::Entries(extension),
+        ];
+        self.append(Batch::durable(writes)).await
+    }
+
+    /// Writes that a backend is about to be sent something, and what.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn attempt(&mut self, attempt: Attempt, body: Bytes) -> Result<(), StoreError> {
+        let number = u32::try_from(self.exchange.attempts.len()).unwrap_or(u32::MAX);
+        self.exchange.attempts.push(attempt);
+        let writes = vec![
+            Write::Exchange(Box::new(self.exchange.clone())),
+            Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body },
+        ];
+        self.append(Batch::relaxed(writes)).await
+    }
+
+    /// Notes what came of the attempt under way; written with whatever is written next.
+    pub fn attempt_ended(&mut self, status: Option<u16>, failure: Option<Text>, now: Moment) {
+        if let Some(attempt) = self.exchange.attempts.last_mut() {
+            attempt.status = status;
+            attempt.failure = failure;
+            attempt.ended = Some(now);
+        }
+    }
+
+    /// Writes events that have come, without waiting for the disk.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn events(&mut self, events: Vec<ProviderEvent>) -> Result<(), StoreError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let write = self.events_write(events);
+        self.append(Batch::relaxed(vec![write])).await
+    }
+
+    /// Writes the answer and how it ended, and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn end(
+        &mut self,
+        reply: &Reply,
+        status: u16,
+        answer: Option<Text>,
+        events: Vec<ProviderEvent>,
+        now: Moment,
+    ) -> Result<(), StoreError> {
+        let origin = self.origin(reply);
+        let mut extension = self.extension(self.exchange.before.clone(), now);
+        for entry in &reply.entries {
+            extension.push(&Entry { origin: origin.clone(), place: None, ..entry.clone() });
+        }
+        self.exchange.after = extension.tip();
+        self.exchange.ended = Some(now);
+        self.exchange.ending = Some(word_of(&reply.ending));
+        self.exchange.status = Some(status);
+        self.exchange.usage = reply.usage;
+        let mut writes = vec![self.events_write(events), Write::Entries(extension)];
+        writes.push(Write::Exchange(Box::new(self.exchange.clone())));
+        writes.extend(answer.map(|json| Write::Answer { exchange: self.exchange.id.clone(), json }));
+        self.append(Batch::durable(writes)).await
+    }
+
+    /// Writes that no answer came of it.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn fail(&mut self, status: u16, now: Moment) -> Result<(), StoreError> {
+        self.exchange.ended = Some(now);
+        self.exchange.ending = Some(Text::from_static("failed"));
+        self.exchange.status = Some(status);
+        self.append(Batch::durable(vec![Write::Exchange(Box::new(self.exchange.clone()))])).await
+    }
+
+    /// Says which response the client may refer to later.
+    pub fn promise(&mut self, id: Text, stored: bool) {
+        self.exchange.response = Some(ResponseMark { id, stored, deleted: false });
+    }
+
+    fn extension(&self, parent: Option<EntryId>, now: Moment) -> Extension {
+        Extension::new(self.exchange.conversation.clone(), parent, now).of_exchange(self.exchange.id.clone())
+    }
+
+    fn events_write(&self, events: Vec<ProviderEvent>) -> Write {
+        let attempt = u32::try_from(self.exchange.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        Write::Events { exchange: self.exchange.id.clone(), attempt, events }
+    }
+
+    /// Returns who said the reply: the backend and model of the attempt that counted.
+    fn origin(&self, reply: &Reply) -> Option<Origin> {
+        let attempt = self.exchange.attempts.last()?;
+        let model = attempt.model.clone().or_else(|| reply.model.clone()).unwrap_or_default();
+        Some(Origin { backend: attempt.backend.clone(), dialect: attempt.dialect, model })
+    }
+
+    async fn append(&mut self, batch: Batch) -> Result<(), StoreError> {
+        match self.history.append(batch).await {
+            Err(error) if self.passes => {
+                tracing::error!(%error, exchange = self.exchange.id.as_str(), "not recorded");
+                self.lapsed = true;
+                Ok(())
+            }
+            other => other.map(drop),
+        }
+    }
+}
+
+/// Returns an exchange in which nothing has happened yet.
+#[must_use]
+pub fn begun(id: ExchangeId, placed: &Placed, ask: &Ask, client: Option<Text>, now: Moment) -> Exchange {
+    Exchange {
+        id,
+        conversation: placed.conversation.clone(),
+        before: None,
+        after: None,
+        dialect: ask.dialect,
+        client,
+        asked_model: ask.model.clone(),
+        started: now,
+        ended: None,
+        ending: None,
+        status: None,
+        usage: None,
+        attempts: Vec::new(),
+        response: None,
+    }
+}
+
+/// Returns an attempt that is about to be made.
+#[must_use]
+pub fn attempted(
+    backend: Text,
+    dialect: Dialect,
+    model: Text,
+    strategy: &'static str,
+    report: Text,
+    now: Moment,
+) -> Attempt {
+    Attempt {
+        backend,
+        dialect,
+        model: Some(model),
+        strategy: Some(Text::from_static(strategy)),
+        report: Some(report),
+        started: now,
+        ended: None,
+        status: None,
+        failure: None,
+    }
+}
+
+fn word_of(ending: &Ending) -> Text {
+    Text::from_static(match ending {
+        Ending::Stopped(Stop::EndTurn) => "end_turn",
+        Ending::Stopped(Stop::ToolCalls) => "tool_calls",
+        Ending::Stopped(Stop::MaxTokens) => "max_tokens",
+        Ending::Stopped(Stop::ContextWindow) => "context_window",
+        Ending::Stopped(Stop::Sequence(_)) => "stop_sequence",
+        Ending::Stopped(Stop::Refusal) => "refusal",
+        Ending::Stopped(Stop::Filtered) => "filtered",
+        Ending::Stopped(Stop::Paused) => "paused",
+        Ending::Stopped(Stop::Other(_)) => "stopped",
+        Ending::Failed(_) => "failed",
+        Ending::Broken => "broken",
+        Ending::Cancelled => "cancelled",
+    })
+}

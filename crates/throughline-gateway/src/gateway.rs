@@ -1,0 +1,132 @@
+//! The gateway: what all exchanges share. Built from a configuration, served until it is told to stop.
+
+use crate::config::{Backend, Config, Endpoint};
+use crate::egress::{Egress, EgressError};
+use crate::routing::Listings;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+use throughline_core::Text;
+use throughline_store::{History, Moment, Standing};
+
+/// What all exchanges share.
+#[derive(Debug)]
+pub struct Gateway {
+    setup: RwLock<Arc<Setup>>,
+    /// Where everything is kept.
+    pub history: Arc<dyn History>,
+    /// Verdicts and switches, as the history has them; read at the start, kept up to date with each write.
+    standing: RwLock<Arc<Standing>>,
+    /// Where the simulated backend listens, if one is needed.
+    simulated: Option<String>,
+}
+
+/// What follows from the configuration; replaced as a whole when that changes.
+#[derive(Debug)]
+pub struct Setup {
+    /// The configuration.
+    pub config: Config,
+    /// The way to each backend.
+    pub egress: BTreeMap<Text, Egress>,
+    /// The models that backends list.
+    pub listings: Listings,
+}
+
+/// Why a gateway could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The way to a backend could not be set up.
+    #[error("backend {backend}: {source}")]
+    Egress {
+        /// Which backend.
+        backend: Text,
+        /// Why.
+        source: EgressError,
+    },
+    /// The history could not be read.
+    #[error(transparent)]
+    Store(#[from] throughline_store::StoreError),
+}
+
+impl Gateway {
+    /// Builds a gateway; `simulated` is the base URL of the simulated backend.
+    ///
+    /// # Errors
+    /// When a backend cannot be set up or the history cannot be read.
+    pub async fn build(
+        config: Config,
+        history: Arc<dyn History>,
+        simulated: Option<String>,
+    ) -> Result<Self, BuildError> {
+        let setup = Setup::new(config, simulated.as_deref())?;
+        let standing = history.standing().await?;
+        Ok(Self {
+            setup: RwLock::new(Arc::new(setup)),
+            history,
+            standing: RwLock::new(Arc::new(standing)),
+            simulated,
+        })
+    }
+
+    /// Returns what follows from the configuration as it is now.
+    #[must_use]
+    pub fn setup(&self) -> Arc<Setup> {
+        Arc::clone(&self.setup.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another configuration into effect; exchanges under way go on with the one they began with.
+    ///
+    /// # Errors
+    /// When a backend cannot be set up; nothing changes then.
+    pub fn reload(&self, config: Config) -> Result<(), BuildError> {
+        let setup = Setup::new(config, self.simulated.as_deref())?;
+        *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
+        Ok(())
+    }
+
+    /// Returns the verdicts and switches as they are now.
+    #[must_use]
+    pub fn standing(&self) -> Arc<Standing> {
+        Arc::clone(&self.standing.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the verdicts and switches again, after one was written.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub async fn refresh(&self) -> Result<(), throughline_store::StoreError> {
+        let standing = Arc::new(self.history.standing().await?);
+        *self.standing.write().unwrap_or_else(PoisonError::into_inner) = standing;
+        Ok(())
+    }
+}
+
+impl Setup {
+    fn new(config: Config, simulated: Option<&str>) -> Result<Self, BuildError> {
+        let reach = |backend: &Arc<Backend>| {
+            let base_url = match &backend.endpoint {
+                Endpoint::Url(url) => url.as_str().to_owned(),
+                Endpoint::Simulated => simulated.unwrap_or_default().to_owned(),
+            };
+            let egress = Egress::new(backend, base_url);
+            let egress =
+                egress.map_err(|source| BuildError::Egress { backend: backend.name.clone(), source })?;
+            Ok((backend.name.clone(), egress))
+        };
+        let egress = config.backends.iter().map(reach).collect::<Result<_, BuildError>>()?;
+        Ok(Self { config, egress, listings: Listings::new() })
+    }
+}
+
+/// Returns what the clock says.
+#[must_use]
+pub fn now() -> Moment {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Returns an id that nobody has used, of letters and digits; later ones sort behind earlier ones.
+#[must_use]
+pub fn mint() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}

@@ -1,0 +1,96 @@
+//! The models on offer, in the shape of whichever client asks.
+
+use super::{Ingress, admit};
+use crate::config::Config;
+use crate::ingress::reject::{own, reject};
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, header};
+use std::collections::BTreeSet;
+use throughline_core::{Dialect, FailureKind};
+use throughline_wire::json::Writer;
+
+/// Lists all models.
+pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response {
+    let dialect = dialect_of(request.headers());
+    if let Err(failure) = admit(&ingress, &request) {
+        return reject(dialect, &failure);
+    }
+    let names = names(&ingress.gateway.setup().config);
+    let mut writer = Writer::new();
+    writer.begin_object();
+    if dialect != Dialect::Messages {
+        writer.field_str("object", "list");
+    }
+    writer.key("data");
+    writer.begin_array();
+    names.iter().for_each(|name| write(&mut writer, dialect, name));
+    writer.end_array();
+    if dialect == Dialect::Messages {
+        writer.field_bool("has_more", false);
+        write_end(&mut writer, "first_id", names.first());
+        write_end(&mut writer, "last_id", names.last());
+    }
+    writer.end_object();
+    json(writer)
+}
+
+/// Shows one model.
+pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
+    let dialect = dialect_of(request.headers());
+    if let Err(failure) = admit(&ingress, &request) {
+        return reject(dialect, &failure);
+    }
+    if !names(&ingress.gateway.setup().config).contains(&id) {
+        let message = format!("no backend lists a model called `{id}`");
+        return reject(dialect, &own(FailureKind::NotFound, "throughline_no_such_model", message));
+    }
+    let mut writer = Writer::new();
+    write(&mut writer, dialect, &id);
+    json(writer)
+}
+
+/// Tells the clients apart by a header that one family always sends.
+fn dialect_of(headers: &HeaderMap) -> Dialect {
+    if headers.contains_key("anthropic-version") { Dialect::Messages } else { Dialect::Chat }
+}
+
+/// Returns the names that a client may ask for: those that backends know, and each under its backend.
+fn names(config: &Config) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for backend in &config.backends {
+        let listed = backend.models.iter().map(|rule| &rule.pattern).filter(|pattern| !pattern.contains('*'));
+        for model in backend.default_model.iter().chain(listed) {
+            names.insert(model.to_string());
+            names.insert(format!("{}/{model}", backend.name));
+        }
+    }
+    names
+}
+
+fn write(writer: &mut Writer, dialect: Dialect, name: &str) {
+    writer.begin_object();
+    if dialect == Dialect::Messages {
+        writer.field_str("type", "model");
+        writer.field_str("id", name);
+        writer.field_str("display_name", name);
+        writer.field_str("created_at", "1970-01-01T00:00:00Z");
+    } else {
+        writer.field_str("id", name);
+        writer.field_str("object", "model");
+        writer.field_uint("created", 0);
+        writer.field_str("owned_by", "throughline");
+    }
+    writer.end_object();
+}
+
+fn write_end(writer: &mut Writer, field: &str, name: Option<&String>) {
+    match name {
+        Some(name) => writer.field_str(field, name),
+        None => writer.field_null(field),
+    }
+}
+
+fn json(writer: Writer) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response()
+}

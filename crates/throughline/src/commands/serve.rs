@@ -1,0 +1,95 @@
+//! `throughline serve`: the gateway.
+
+use crate::args::Args;
+use crate::exit::CommandError;
+use crate::output;
+use std::sync::Arc;
+use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, StoreLocation, load};
+use throughline_gateway::gateway::Gateway;
+use throughline_gateway::server;
+use throughline_sim::{Sim, SimOptions};
+use throughline_store::{History, Sqlite, SqliteOptions};
+use tokio::net::TcpListener;
+
+/// Serves until it is told to stop.
+pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
+    let flags =
+        Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
+    let config = load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    runtime.block_on(serve(config, args.quiet))
+}
+
+async fn serve(config: Config, quiet: bool) -> Result<(), CommandError> {
+    let history = open(&config)?;
+    let simulated = simulated(&config).await?;
+    let base_url = simulated.as_ref().map(Sim::base_url);
+    let listen = config.listen;
+    let active = format!("{}{}", config.active, hint(&config));
+    let gateway = Gateway::build(config, history, base_url).await;
+    let gateway = Arc::new(gateway.map_err(|error| CommandError::bad_input(error.to_string()))?);
+    let at = |source| CommandError::File { path: listen.to_string(), source };
+    let listener = TcpListener::bind(listen).await.map_err(at)?;
+    let address = listener.local_addr().map_err(at)?;
+    if !quiet {
+        output::print(&format!("throughline is ready on http://{address}, with {active}\n"))?;
+    }
+    server::serve(listener, gateway, stop()).await.map_err(at)?;
+    if let Some(sim) = simulated {
+        sim.stop().await;
+    }
+    Ok(())
+}
+
+fn hint(config: &Config) -> &'static str {
+    match config.backends_from {
+        BackendsFrom::Nobody => " (simulated: no backend is configured and no key was found)",
+        BackendsFrom::File | BackendsFrom::Keys => "",
+    }
+}
+
+fn open(config: &Config) -> Result<Arc<dyn History>, CommandError> {
+    match &config.store.location {
+        StoreLocation::Sqlite(file) => {
+            if let Some(folder) = file.parent() {
+                std::fs::create_dir_all(folder)
+                    .map_err(|source| CommandError::File { path: folder.display().to_string(), source })?;
+            }
+            let opened = Sqlite::open(file, SqliteOptions::default());
+            Ok(Arc::new(opened.map_err(|error| CommandError::Store(error.to_string()))?))
+        }
+        StoreLocation::Postgres(_) => {
+            Err(CommandError::bad_input("store.url: PostgreSQL is not supported yet; use `sqlite:FILE`"))
+        }
+    }
+}
+
+/// Starts the simulated backend, if the configuration has one.
+async fn simulated(config: &Config) -> Result<Option<Sim>, CommandError> {
+    let is_simulated = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Simulated);
+    if !config.backends.iter().any(|backend| is_simulated(&backend.endpoint)) {
+        return Ok(None);
+    }
+    let started = Sim::start(SimOptions::default()).await;
+    started.map(Some).map_err(|source| CommandError::File { path: "the simulated backend".into(), source })
+}
+
+/// Waits for Ctrl-C or a request to terminate.
+async fn stop() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        else {
+            let _ = interrupted.await;
+            return;
+        };
+        tokio::select! {
+            _ = interrupted => {}
+            _ = terminated.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = interrupted.await;
+}
