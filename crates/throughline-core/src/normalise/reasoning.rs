@@ -54,8 +54,12 @@ fn is_sealed(thought: &Thought) -> bool {
 }
 
 /// Takes from an item the provider's id, which it may not carry without its reasoning.
+///
+/// Of an opaque item there is nothing but its wire form; without that it would be lost.
 fn unlink(item: &mut Item, bereft: bool, rules: &Rules) {
-    if bereft && item.entry.wire.as_ref().is_some_and(|wire| wire.dialect == rules.dialect) {
+    let is_opaque = matches!(item.entry.kind, Kind::Opaque { .. } | Kind::Reference { .. });
+    let is_own = item.entry.wire.as_ref().is_some_and(|wire| wire.dialect == rules.dialect);
+    if bereft && is_own && !is_opaque {
         item.entry.intact = false;
     }
 }

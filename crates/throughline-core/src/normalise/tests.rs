@@ -268,6 +268,14 @@ fn reasoning_without_a_seal_is_not_sent_where_seals_are_checked() {
 }
 
 #[test]
+fn an_opaque_item_outlives_the_reasoning_before_it() {
+    let rules = Rules::from_name("anthropic").unwrap();
+    let ask = ask(words("u t0 x a", Dialect::Messages), Dialect::Messages);
+    let (prompt, _) = prepare(&ask, &Target::new(&rules));
+    assert_eq!(prompt.entries[1], ask.entries[2]);
+}
+
+#[test]
 fn reasoning_that_nothing_follows_is_not_sent_to_responses() {
     check("openai-responses", "u t u t a", "u u t a");
     check("openai-responses", "u t t a", "u t a");
