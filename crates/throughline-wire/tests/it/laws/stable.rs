@@ -119,7 +119,9 @@ proptest! {
         let plan = super::plan::Plan { reuse_ids, ..plan };
         let later = decode(dialect, &body(dialect, &plan, false));
         let ends = ends(&later.entries);
-        prop_assume!(!ends.is_empty());
+        if ends.is_empty() {
+            return Ok(());
+        }
         let end = ends[end.index(ends.len())];
         let earlier = Ask { entries: later.entries[..end].to_vec(), ..later.clone() };
         for rules in Rules::built_in() {
