@@ -4,7 +4,7 @@
 //! three cannot disagree. Every item has an id and a status; what the specification wants omitted rather
 //! than `null` is omitted.
 
-use crate::json::{Document, Edit, Kind as JsonKind, Writer, patch, quote};
+use crate::json::{Document, Edit, Kind as JsonKind, Node, Writer, patch, quote};
 use throughline_core::{
     Call, Content, Dialect, Entry, Extra, Input, Kind, Part, Role, Said, Seal, Text, Thought,
 };
@@ -93,13 +93,13 @@ impl ItemStatus {
 
 impl Body {
     /// Returns what the id of such an item begins with; clients drop ids that have no prefix.
-    pub(super) const fn prefix(&self) -> &'static str {
+    fn prefix(&self) -> &'static str {
         match self {
             Self::Message(_) => "msg",
             Self::Reasoning(_) => "rs",
             Self::Call(OutputCall { freeform: true, .. }) => "ctc",
             Self::Call(_) => "fc",
-            Self::Whole(_) => "item",
+            Self::Whole(item) => prefix_of_item(item),
         }
     }
 }
@@ -109,7 +109,7 @@ impl OutputItem {
     pub(super) fn new(body: Body, stamp_id: &str, index: usize) -> Self {
         let id = format!("{}_{stamp_id}_{index}", body.prefix());
         let body = match body {
-            Body::Whole(text) => Body::Whole(identified(&text, &id)),
+            Body::Whole(text) => Body::Whole(mended(&text, &id)),
             Body::Call(OutputCall { call_id, name, namespace, freeform, input }) if call_id.is_empty() => {
                 let call_id = Text::from(format!("call_{stamp_id}_{index}"));
                 Body::Call(OutputCall { call_id, name, namespace, freeform, input })
@@ -288,22 +288,63 @@ fn output_part(part: &Part) -> Option<OutputPart> {
     }
 }
 
-/// Returns an item of this dialect with the id and the status that every item must have.
-fn identified(item: &str, id: &str) -> String {
+fn prefix_of_item(item: &str) -> &'static str {
+    let Ok(document) = Document::parse(item) else { return "item" };
+    let tag = document.root().field("type").and_then(|tag| tag.as_str());
+    match tag.as_deref() {
+        Some("message") => "msg",
+        Some("reasoning") => "rs",
+        Some("function_call" | "function_call_output") => "fc",
+        Some("custom_tool_call" | "custom_tool_call_output") => "ctc",
+        Some("compaction") => "cmp",
+        Some("web_search_call") => "ws",
+        _ => "item",
+    }
+}
+
+/// Returns an item of this dialect with what it must have and servers forget: an id, a status where the
+/// schema demands one, and the annotations of a text.
+fn mended(item: &str, id: &str) -> String {
     let Ok(document) = Document::parse(item) else { return item.to_owned() };
-    let lacks = |name: &str| document.root().field(name).is_none_or(|value| value.kind() != JsonKind::String);
-    let id = quote(id);
+    let root = document.root();
+    let lacks = |name: &str, kind| root.field(name).is_none_or(|value| value.kind() != kind);
+    let tag = root.field("type").and_then(|tag| tag.as_str());
+    let (id, content) = (quote(id), root.field("content").and_then(mended_content));
     let mut edits = Vec::new();
-    if lacks("id") {
+    if lacks("id", JsonKind::String) {
         edits.push(Edit::Set { name: "id", value: &id });
     }
-    if lacks("status") {
+    if matches!(tag.as_deref(), Some("message" | "function_call" | "custom_tool_call"))
+        && lacks("status", JsonKind::String)
+    {
         edits.push(Edit::Set { name: "status", value: r#""completed""# });
+    }
+    if let Some(content) = &content {
+        edits.push(Edit::Set { name: "content", value: content });
     }
     if edits.is_empty() {
         return item.to_owned();
     }
     patch(item, &edits).unwrap_or_else(|_| item.to_owned())
+}
+
+/// Returns the content of a message with the annotations that its texts lack; nothing if they lack none.
+fn mended_content(content: Node<'_>) -> Option<String> {
+    let lacks = |part: &Node<'_>| {
+        part.field("type").is_some_and(|tag| tag.is_str("output_text")) && part.field("annotations").is_none()
+    };
+    content.items().find(lacks)?;
+    let mut writer = Writer::with_capacity(content.raw().len() + 32);
+    writer.begin_array();
+    for part in content.items() {
+        let none = Edit::Set { name: "annotations", value: "[]" };
+        match patch(part.raw(), &[none]).ok().filter(|_| lacks(&part)) {
+            Some(mended) => writer.raw(&mended),
+            None => writer.raw(part.raw()),
+        }
+    }
+    writer.end_array();
+    Some(writer.into_string())
 }
 
 /// Returns an annotation in this dialect's form, if it is one.
@@ -332,12 +373,26 @@ pub(super) fn own_annotation(annotation: &Text) -> Option<Text> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_whole_item_gets_the_id_and_status_it_lacks() {
-        let item = OutputItem::new(Body::Whole(r#"{"type":"compaction","id":null}"#.into()), "a", 2);
+    fn whole(item: &str) -> String {
         let mut writer = Writer::new();
-        item.write(&mut writer);
-        assert_eq!(writer.into_string(), r#"{"type":"compaction","id":"item_a_2","status":"completed"}"#);
+        OutputItem::new(Body::Whole(item.to_owned()), "a", 2).write(&mut writer);
+        writer.into_string()
+    }
+
+    #[test]
+    fn an_item_gets_what_its_server_forgot() {
+        assert_eq!(whole(r#"{"type":"compaction","id":null}"#), r#"{"type":"compaction","id":"cmp_a_2"}"#);
+        assert_eq!(
+            whole(
+                r#"{"type":"message","id":"m","content":[{"type":"output_text","text":"a"},{"type":"refusal"}]}"#
+            ),
+            concat!(
+                r#"{"type":"message","id":"m","content":[{"type":"output_text","text":"a","annotations":[]},"#,
+                r#"{"type":"refusal"}],"status":"completed"}"#
+            )
+        );
+        let proper = r#"{ "type": "reasoning", "id": "rs_1", "summary": [] }"#;
+        assert_eq!(whole(proper), proper);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::error::decode_stream_error;
 use super::output_item::{ItemStatus, OutputItem};
-use super::response_object::{BROKEN_CODE, CANCELLED_CODE, ResponseObject, Verdict};
+use super::response_object::{BROKEN_CODE, CANCELLED_CODE, ResponseObject, Verdict, write_usage};
 use super::{fields, item};
 use crate::Stamp;
 use crate::json::{DecodeError, Document, Node, Writer};
@@ -103,39 +103,46 @@ pub(super) fn usage_of(usage: Node<'_>) -> Usage {
 
 /// Writes the body of an answer to `ask`.
 pub(crate) fn encode_reply(reply: &Reply, stamp: &Stamp, ask: &Ask) -> String {
+    let verdict = Verdict::of(&reply.ending, facts_of(&reply.entries).refused);
+    let mut object = ResponseObject::new(stamp, ask);
+    object.learn_model(reply.model.as_ref().or(ask.model.as_ref()));
+    let mut writer = Writer::with_capacity(4096);
     match &reply.fields {
-        Some((Dialect::Responses, fields)) => write_own(reply, fields, stamp),
-        _ => write_whole(reply, stamp, ask),
+        Some((Dialect::Responses, fields)) => write_own(&mut writer, reply, fields, stamp, &object, &verdict),
+        _ => {
+            let items = output_items(reply, stamp, verdict.is_complete());
+            object.write(&mut writer, &verdict, reply.usage, |writer| write_output(writer, &items));
+        }
     }
+    writer.into_string()
 }
 
-fn write_own(reply: &Reply, fields: &[Extra], stamp: &Stamp) -> String {
-    let length: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-    let mut writer = Writer::with_capacity(length + 64);
-    let is_intact = reply.entries.iter().all(|entry| entry.intact);
+/// Writes an answer of this dialect as it came, with what it must have and its server left out.
+fn write_own(
+    writer: &mut Writer,
+    reply: &Reply,
+    fields: &[Extra],
+    stamp: &Stamp,
+    object: &ResponseObject,
+    verdict: &Verdict,
+) {
     writer.begin_object();
     for field in fields {
         match (field.name.as_str(), &stamp.model) {
             ("model", Some(model)) => writer.field_str("model", model),
-            ("output", _) if !is_intact => {
+            ("output", _) => {
                 writer.key("output");
-                write_output(&mut writer, &output_items(reply, stamp, true));
+                write_output(writer, &output_items(reply, stamp, true));
+            }
+            ("usage", _) if !field.value.contains("_details") && reply.usage.is_some() => {
+                write_usage(writer, reply.usage);
             }
             _ => writer.field_raw(&field.name, &field.value),
         }
     }
+    let has = |name: &str| fields.iter().any(|field| field.name == name);
+    object.write_missing(writer, verdict, reply.usage, has);
     writer.end_object();
-    writer.into_string()
-}
-
-fn write_whole(reply: &Reply, stamp: &Stamp, ask: &Ask) -> String {
-    let verdict = Verdict::of(&reply.ending, facts_of(&reply.entries).refused);
-    let items = output_items(reply, stamp, verdict.is_complete());
-    let mut object = ResponseObject::new(stamp, ask);
-    object.learn_model(reply.model.as_ref().or(ask.model.as_ref()));
-    let mut writer = Writer::with_capacity(4096);
-    object.write(&mut writer, &verdict, reply.usage, |writer| write_output(writer, &items));
-    writer.into_string()
 }
 
 /// Returns the items of an answer; where it was cut off, the last one was.
@@ -201,6 +208,15 @@ mod tests {
     }
 
     #[test]
+    fn a_lean_answer_is_passed_on_whole() {
+        let reply = decode(include_str!("../../tests/golden/responses/responses/deviations-lean.json"));
+        let sent = encode(&reply, &ask("{}"));
+        check_response(&sent);
+        assert_eq!((&sent["id"], &sent["status"]), (&json!("resp_1"), &json!("completed")));
+        assert_eq!(sent["usage"]["total_tokens"], 12);
+    }
+
+    #[test]
     fn statuses_become_endings() {
         let ending = |json| decode(json).ending;
         let incomplete = r#"{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}"#;
@@ -233,8 +249,7 @@ mod tests {
         reply.entries[1].intact = false;
         let sent = encode(&reply, &ask("{}"));
         assert_eq!(sent["x"], 1);
-        let reasoning =
-            json!({"type": "reasoning", "id": "rs_1", "summary": [], "y": 2, "status": "completed"});
+        let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "y": 2});
         assert_eq!(sent["output"][0], reasoning);
         assert_eq!(
             sent["output"][1],

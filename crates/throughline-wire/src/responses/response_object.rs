@@ -100,6 +100,22 @@ impl ResponseObject {
         self.model = self.model.take().or_else(|| model.cloned());
     }
 
+    /// Writes the fields that an object of the backend's lacks; `has` says which ones it has.
+    pub(super) fn write_missing(
+        &self,
+        writer: &mut Writer,
+        verdict: &Verdict,
+        usage: Option<Usage>,
+        has: impl Fn(&str) -> bool,
+    ) {
+        let mut whole = Writer::with_capacity(2048);
+        self.write(&mut whole, verdict, usage, |writer| writer.raw("[]"));
+        let Ok(document) = Document::parse(whole.into_string()) else { return };
+        for (name, value) in document.root().fields().filter(|(name, _)| !has(name)) {
+            writer.field_raw(&name, value.raw());
+        }
+    }
+
     /// Writes the object; `output` writes the list of items.
     pub(super) fn write(
         &self,
@@ -152,7 +168,8 @@ fn write_verdict(writer: &mut Writer, verdict: &Verdict) {
     }
 }
 
-fn write_usage(writer: &mut Writer, usage: Option<Usage>) {
+/// Writes what an answer cost, with every count that the specification wants.
+pub(super) fn write_usage(writer: &mut Writer, usage: Option<Usage>) {
     writer.key("usage");
     let Some(usage) = usage else { return writer.null() };
     writer.begin_object();
