@@ -14,6 +14,15 @@ pub struct Args {
     /// Say nothing but errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// The configuration file [default: throughline.toml here, else in the user's configuration directory]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// The directory that history is kept in [default: the user's data directory]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub data: Option<PathBuf>,
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -22,16 +31,45 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run the gateway
+    ///
+    /// Prints one line with its address when it is ready. SIGTERM and Ctrl-C let what is under way finish.
+    Serve {
+        /// Where to listen [default: what the configuration says, else 127.0.0.1:4141]
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<String>,
+    },
     /// Translate request bodies from one dialect to another
     ///
     /// Reads one JSON document, or several (JSON Lines), and writes one line for each. Bad input ends with
     /// exit code 2, the field and the offset on standard error, and nothing on standard output.
     Convert(ConvertArgs),
+    /// Write, check or print the configuration
+    Config {
+        /// What to do with it [default: show]
+        #[command(subcommand)]
+        action: Option<ConfigAction>,
+    },
     /// Write the completion script of a shell
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigAction {
+    /// Write a file to begin with: what was found, and everything else as comments
+    Init {
+        /// Replace the file if there is one
+        #[arg(long)]
+        force: bool,
+    },
+    /// Say whether the configuration is valid, and what there is to know about it
+    Check,
+    /// Print every value in effect, with where it came from
+    Show,
 }
 
 /// How to translate.

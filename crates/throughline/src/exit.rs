@@ -23,6 +23,9 @@ pub enum CommandError {
         /// Why.
         source: std::io::Error,
     },
+    /// The history could not be opened, read or written.
+    #[error("{0}")]
+    Store(String),
 }
 
 impl CommandError {
@@ -35,6 +38,7 @@ impl CommandError {
     pub fn code(&self) -> ExitCode {
         match self {
             Self::BadInput { .. } | Self::File { .. } => ExitCode::from(2),
+            Self::Store(_) => ExitCode::from(4),
         }
     }
 
@@ -42,7 +46,7 @@ impl CommandError {
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::BadInput { hint, .. } => *hint,
-            Self::File { .. } => None,
+            Self::File { .. } | Self::Store(_) => None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The commands, one file each.
 
+mod config;
 mod convert;
+mod serve;
 
 use crate::args::{Args, Command};
 use crate::exit::CommandError;
@@ -9,8 +11,11 @@ use clap::CommandFactory;
 
 /// Runs the command that was asked for.
 pub fn run(args: &Args) -> Result<(), CommandError> {
+    refuse_idle_options(args)?;
     match &args.command {
+        Command::Serve { listen } => serve::run(listen.as_deref(), args),
         Command::Convert(convert) => convert::run(convert, args.quiet),
+        Command::Config { action } => config::run(action.as_ref(), args),
         Command::Completions { shell } => completions(*shell),
     }
 }
@@ -19,4 +24,16 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "throughline", &mut script);
     output::print(&String::from_utf8_lossy(&script))
+}
+
+/// An option that is accepted everywhere but read only by some is an error where it would do nothing.
+fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
+    let reads_config = !matches!(args.command, Command::Convert(_) | Command::Completions { .. });
+    let given = [("--config", args.config.is_some()), ("--data", args.data.is_some()), ("--json", args.json)];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) if !reads_config => {
+            Err(CommandError::bad_input(format!("{name}: has no effect on this command")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -12,7 +12,16 @@ const PURE_DEPENDENCIES: &[(&str, &[&str])] = &[
 
 /// Which crates of this workspace each one may depend on. A new crate states its arrows here.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("throughline", &["throughline-core", "throughline-wire"]),
+    (
+        "throughline",
+        &[
+            "throughline-core",
+            "throughline-gateway",
+            "throughline-sim",
+            "throughline-store",
+            "throughline-wire",
+        ],
+    ),
     ("throughline-core", &[]),
     ("throughline-gateway", &["throughline-core", "throughline-store", "throughline-wire"]),
     ("throughline-store", &["throughline-core"]),

@@ -1,0 +1,188 @@
+//! `throughline config`, as its users and their scripts see it.
+
+use crate::cli::{Run, root, scratch};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use throughline_gateway::config::keys::{KEYS, variable};
+use throughline_gateway::config::providers::PROVIDERS;
+
+/// A folder of this test's own, which is home and working directory at once.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = scratch(&format!("config-{name}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn with(self, text: &str) -> Self {
+        std::fs::write(self.0.join("throughline.toml"), text).unwrap();
+        self
+    }
+
+    fn run(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+        let output = Command::new(env!("CARGO_BIN_EXE_throughline"))
+            .args(args)
+            .current_dir(&self.0)
+            .env_clear()
+            .env("HOME", &self.0)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        Run {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Returns the line of `config show` about a key, with single spaces.
+fn line(run: &Run, key: &str) -> String {
+    let found = run.stdout.lines().find(|line| line.split_whitespace().next() == Some(key));
+    let words: Vec<&str> =
+        found.unwrap_or_else(|| panic!("{key}: {}", run.stdout)).split_whitespace().collect();
+    words.join(" ")
+}
+
+#[test]
+fn init_writes_a_file_that_check_accepts_and_that_is_not_overwritten() {
+    let place = Place::new("init");
+    let keys = [("ANTHROPIC_API_KEY", "sk-hush"), ("OPENROUTER_API_KEY", "sk-hush")];
+    let run = place.run(&["config", "init"], &keys);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = std::fs::read_to_string(place.0.join("throughline.toml")).unwrap();
+    assert!(text.contains("env:ANTHROPIC_API_KEY") && !text.contains("sk-hush"), "{text}");
+    let run = place.run(&["config", "check"], &keys);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout, "throughline.toml: valid; backends: anthropic, openrouter; active: anthropic\n");
+    let run = place.run(&["config", "init"], &keys);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("there is one already") && run.stderr.contains("--force"), "{}", run.stderr);
+    assert_eq!(place.run(&["config", "init", "--force"], &[]).code, 0);
+    assert_eq!(place.run(&["--config", "other.toml", "config", "init"], &[]).code, 0);
+    assert!(place.0.join("other.toml").exists());
+}
+
+#[test]
+fn without_anything_the_simulated_backend_is_used_and_that_is_said() {
+    let place = Place::new("nothing");
+    let run = place.run(&["config", "show"], &[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("the simulated backend answers"), "{}", run.stderr);
+    assert_eq!(line(&run, "active"), "active = sim # default");
+    assert_eq!(line(&run, "backends.sim.base_url"), "backends.sim.base_url = sim: # default");
+    assert_eq!(json(&place.run(&["config", "check", "--json"], &[]).stdout)["simulated"], true);
+}
+
+#[test]
+fn show_names_the_source_of_each_value_and_no_secret() {
+    let place = Place::new("show").with(
+        "[auth]\nkeys = [\"sk-hush\"]\n\n[[backends]]\nname = \"a\"\ndialect = \"chat\"\n\
+         base_url = \"http://localhost:1/v1\"\napi_key = \"env:KEY\"\n",
+    );
+    let variables = [("KEY", "sk-hush"), ("THROUGHLINE_HISTORY_BUDGET", "5000")];
+    let run = place.run(&["config", "show", "--data", "here"], &variables);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for expected in [
+        "data = here # --data",
+        "listen = 127.0.0.1:4141 # default",
+        "history.budget = 5000 # THROUGHLINE_HISTORY_BUDGET",
+        "backends.a.dialect = chat # throughline.toml:6",
+        "backends.a.api_key = env:KEY # throughline.toml:8",
+        "auth.keys = [(hidden)] # throughline.toml:2",
+    ] {
+        assert_eq!(line(&run, expected.split(' ').next().unwrap()), expected);
+    }
+    assert!(run.stderr.contains("history.budget: kept, but without effect yet"), "{}", run.stderr);
+    let json_run = place.run(&["--json", "config", "show"], &variables);
+    let shown = json(&json_run.stdout);
+    assert_eq!(shown["file"], "throughline.toml");
+    let values = shown["values"].as_array().unwrap();
+    let budget = values.iter().find(|value| value["key"] == "history.budget").unwrap();
+    assert_eq!((&budget["value"], &budget["source"]), (&"5000".into(), &"THROUGHLINE_HISTORY_BUDGET".into()));
+    assert!(!shown["warnings"].as_array().unwrap().is_empty());
+    for text in [run.stdout, run.stderr, json_run.stdout, json_run.stderr] {
+        assert!(!text.contains("sk-hush"), "{text}");
+    }
+}
+
+#[test]
+fn every_mistake_is_named_with_its_line_and_the_exit_code_is_2() {
+    let place = Place::new("wrong").with("lisen = \"x\"\n[stor]\n");
+    let run = place.run(&["config", "check"], &[]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(
+        run.stderr.contains("throughline.toml:1: lisen: unknown key; did you mean `listen`?"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("throughline.toml:2: stor: unknown key; did you mean `store`?"),
+        "{}",
+        run.stderr
+    );
+    let run = place.run(&["config", "check", "--json"], &[]);
+    assert_eq!(run.code, 2);
+    let report = json(&run.stdout);
+    assert_eq!((&report["valid"], &report["errors"][0]["key"]), (&false.into(), &"lisen".into()));
+    assert_eq!(report["errors"][0]["hint"], "did you mean `listen`?");
+    assert_eq!(place.run(&["config", "show"], &[]).code, 2);
+}
+
+#[test]
+fn a_named_file_has_to_be_there() {
+    let place = Place::new("named");
+    let run = place.run(&["config", "check", "--config", "nope.toml"], &[]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("nope.toml"), "{}", run.stderr);
+}
+
+#[test]
+fn options_that_a_command_does_not_read_are_refused() {
+    let place = Place::new("idle");
+    for option in [vec!["--config", "x"], vec!["--data", "x"], vec!["--json"]] {
+        let mut args = option.clone();
+        args.extend(["completions", "bash"]);
+        let run = place.run(&args, &[]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{option:?}");
+        assert!(run.stderr.contains(option[0]), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn every_key_variable_and_provider_is_documented() {
+    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let mentions = |word: &str| assert!(page.contains(word), "docs/configuration.md does not mention {word}");
+    for key in KEYS {
+        let (_, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
+        mentions(&format!("`{name}`"));
+        if let Some(variable) = variable(key.path) {
+            mentions(&variable);
+        }
+    }
+    for provider in PROVIDERS {
+        mentions(&format!("`{}`", provider.name));
+        provider.variables.iter().for_each(|variable| mentions(variable));
+    }
+    ["THROUGHLINE_CONFIG", "THROUGHLINE_DATA"].into_iter().for_each(mentions);
+}
+
+#[test]
+fn the_example_in_the_documentation_is_valid() {
+    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let place = Place::new("example").with(example);
+    let variables = [("ANTHROPIC_API_KEY", "k"), ("ZAI_API_KEY", "k"), ("THROUGHLINE_KEY", "k")];
+    let run = place.run(&["config", "check"], &variables);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
