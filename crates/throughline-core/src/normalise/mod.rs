@@ -51,7 +51,7 @@ pub(crate) fn normalise<'a>(ask: &'a Ask, target: &Target<'a>, report: &mut Repo
     system::place(&mut items, rules, report);
     blank::clear(&mut items, rules, report);
     reasoning::drop_dangling(&mut items, rules, report);
-    turns::order(&mut items, rules, report);
+    turns::order(&mut items, rules, issued_elsewhere.is_some(), report);
     let without_reasoning = reasoning::must_be_off(&items, ask, rules, report);
     let (tools, tool_choice) = names::offer(ask, &items, &names, rules, report);
     Prompt {

@@ -23,6 +23,10 @@ impl ToolNames {
         }
     }
 
+    fn knows(&self, namespace: Option<&Text>, name: &Text) -> bool {
+        self.map.knows(&self.full(namespace, name))
+    }
+
     fn admit(&mut self, namespace: Option<&Text>, name: &Text, rules: &Rules) -> Text {
         let full = self.full(namespace, name);
         self.map.admit(&full, rules.tool_name, false)
@@ -58,11 +62,17 @@ pub(super) fn name_calls(
             Kind::Called(call) => {
                 let fresh = rules.unique_call_ids || !in_batch.insert(call.id.clone());
                 let id = ids.admit(&call.id, rules.call_id, fresh);
+                // A tool on offer is in the report already, and any other needs to be named there only once.
+                let is_new = !names.knows(call.namespace.as_ref(), &call.name);
                 let name = names.admit(call.namespace.as_ref(), &call.name, rules);
                 if call.id != id {
                     report.entry(Action::Renamed, item.entry.place, "the target does not take this call id");
                 }
                 let flattens = call.namespace.is_some() && !names.namespaces;
+                if is_new && call.name != name {
+                    let reason = format!("the target calls the tool {name}");
+                    report.entry(Action::Renamed, item.entry.place, reason);
+                }
                 if call.id != id || call.name != name || flattens {
                     item.entry.intact = false;
                 }

@@ -213,6 +213,16 @@ fn an_orphan_of_a_continued_answer_is_retold_if_that_answer_cannot_have_called_i
 }
 
 #[test]
+fn a_request_that_only_continues_an_answer_is_left_alone() {
+    let rules = Rules::of_dialect(Dialect::Responses);
+    let mut ask = ask(Vec::new(), Dialect::Responses);
+    ask.previous = Some("resp_1".into());
+    assert_eq!(prepare(&ask, &Target::new(&rules)).0.entries, []);
+    ask.previous = None;
+    assert_eq!(prepare(&ask, &Target::new(&rules)).0.entries.len(), 1);
+}
+
+#[test]
 fn ids_that_recur_are_told_apart_where_the_target_wants_that() {
     let (shown, report) = run("anthropic", "u c:1 r:1 u c:1 r:1");
     let ids: Vec<&str> = shown.split(' ').filter_map(|word| word.strip_prefix("c:")).collect();

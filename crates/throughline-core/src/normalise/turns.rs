@@ -7,8 +7,8 @@ const CONTINUED: &str = "(continued)";
 const RECEIVED: &str = "Tool results received.";
 const GO_ON: &str = "Continue.";
 
-/// Merges, completes and separates turns.
-pub(super) fn order(items: &mut Vec<Item>, rules: &Rules, report: &mut Report) {
+/// Merges, completes and separates turns; a request that `continues` an answer may say nothing itself.
+pub(super) fn order(items: &mut Vec<Item>, rules: &Rules, continues: bool, report: &mut Report) {
     if rules.user_first {
         start_with_user(items, report);
     }
@@ -22,7 +22,7 @@ pub(super) fn order(items: &mut Vec<Item>, rules: &Rules, report: &mut Report) {
         items.push(Item::lone(Entry::said(Role::User, GO_ON)));
         report.entry(Action::Repaired, None, "the last message may not be the assistant's");
     }
-    if items.iter().all(|item| item.entry.side() == Side::System) {
+    if !continues && items.iter().all(|item| item.entry.side() == Side::System) {
         items.push(Item::lone(Entry::said(Role::User, CONTINUED)));
         report.entry(Action::Repaired, None, "a request needs at least one message");
     }
