@@ -38,6 +38,11 @@ impl NameMap {
             .map(|(sent, original)| (original, sent))
     }
 
+    /// Says whether `original` was mapped, if only to itself.
+    pub(crate) fn knows(&self, original: &Text) -> bool {
+        self.sent_before(original).is_some()
+    }
+
     /// Maps `original` to a name that `rule` admits and that stands for nothing else yet.
     ///
     /// With `fresh`, a name that was mapped before is mapped again, to another substitute.

@@ -125,6 +125,20 @@ fn pain_25_tool_names_over_64_are_mapped_and_come_back() {
     }
 }
 
+#[test]
+fn pain_25_a_long_name_in_the_history_of_a_tool_no_longer_on_offer_is_mapped_and_reported() {
+    let name = "mcp__enterprise_document_management_service__search_documents_by_author";
+    let call = json!({"id": "call_1", "type": "function", "function": {"name": name, "arguments": "{}"}});
+    let list = json!([user("Find."), chat_calls(&[call]), chat_result("call_1", "none"), user("And now?")]);
+    let ask = ask(Dialect::Chat, &chat(&list));
+    for rules in EVERYWHERE {
+        let sent = send(&ask, rules);
+        let called = sent.calls()[0].name.clone();
+        assert!(called.len() <= 64, "{called}");
+        sent.assert_reported(Action::Renamed, "messages[1].tool_calls[0]", &called);
+    }
+}
+
 fn chat_answer(name: &str) -> Value {
     let call = json!({"id": "call_9", "type": "function", "function": {"name": name, "arguments": "{}"}});
     json!({
