@@ -72,7 +72,8 @@ pub(super) fn given(text: &str) -> String {
 pub(super) fn ask(dialect: Dialect) -> throughline_core::Ask {
     let body = match dialect {
         Dialect::Chat => {
-            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"a"}]}"#
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},
+                "messages":[{"role":"user","content":"a"}]}"#
         }
         Dialect::Messages => {
             r#"{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"a"}]}"#
@@ -140,7 +141,8 @@ fn golden_answers_survive_in_every_dialect() {
 /// A block: what it is, and the pieces it grows by.
 fn block() -> impl Strategy<Value = (BlockKind, Vec<Piece>)> {
     let text = || {
-        select(vec!["one ", "two\n", "é😀", "\"q\\", " ", "{\"a\":", "1.10}", "<think>"]).prop_map(Text::from)
+        let pieces = vec!["one ", "two\n", "é😀", "\"q\\", " ", "{\"a\":", "1.10}", "<think>"];
+        select(pieces).prop_map(Text::from)
     };
     let texts = || prop::collection::vec(text().prop_map(Piece::Text), 0..4);
     let thought = prop_oneof![

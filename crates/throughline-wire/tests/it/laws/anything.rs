@@ -96,8 +96,9 @@ proptest! {
         strategy in select(STRATEGIES.to_vec()),
     ) {
         let ask = framed(frame, entries);
+        let told = format!("{:?}", ask.entries);
         let tokens: Vec<String> =
-            (0..ask.entries.len()).map(token).filter(|token| format!("{:?}", ask.entries).contains(token.as_str())).collect();
+            (0..ask.entries.len()).map(token).filter(|token| told.contains(token.as_str())).collect();
         for rules in Rules::built_in() {
             let body = encode(&ask, &Target { strategy, ..Target::new(&rules) });
             for token in &tokens {

@@ -83,6 +83,12 @@ pub(super) fn broken(dialect: Dialect, plan: &Plan, damages: &[Damage], wild: bo
     draft.print(&mut dice)
 }
 
+fn judge(rules: &Rules, before: &str, after: &str) -> Result<(), TestCaseError> {
+    let violations = violations(rules, after);
+    prop_assert!(violations.is_empty(), "{}: {violations:#?}\nfrom {before}\nto {after}", rules.name);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
 
@@ -97,8 +103,7 @@ proptest! {
         let ask = decode(dialect, &before);
         for rules in Rules::built_in() {
             let after = encode(&ask, &Target { strategy, ..Target::new(&rules) });
-            let violations = violations(&rules, &after);
-            prop_assert!(violations.is_empty(), "{}: {:#?}\nfrom {}\nto {}", rules.name, violations, before, after);
+            judge(&rules, &before, &after)?;
         }
     }
 
@@ -113,8 +118,7 @@ proptest! {
         let ask = decode(dialect, &before);
         for rules in Rules::built_in().iter().filter(|rules| rules.dialect != dialect) {
             let after = encode(&ask, &Target { strategy, ..Target::new(rules) });
-            let violations = violations(rules, &after);
-            prop_assert!(violations.is_empty(), "{}: {:#?}\nfrom {}\nto {}", rules.name, violations, before, after);
+            judge(rules, &before, &after)?;
         }
     }
 }

@@ -59,7 +59,7 @@ proptest! {
         prop_assert_eq!(&streamed.calls, &told_whole(&reply).calls);
         for dialect in Dialect::ALL {
             let body = encode_reply(dialect, &reply, &stamp(), &ask(dialect));
-            let again = decode_reply(dialect, body.as_str()).unwrap_or_else(|error| panic!("{error}: {body}"));
+            let again = decode_reply(dialect, body.as_str()).expect("an answer of ours");
             let (mut before, mut after) = (told_whole(&reply), told_whole(&again));
             comparable(dialect, &mut before);
             comparable(dialect, &mut after);

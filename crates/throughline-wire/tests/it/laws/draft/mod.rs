@@ -77,7 +77,7 @@ fn schema(dice: &mut Dice) -> Json {
     raw(dice.pick(&[
         r#"{"type":"object","properties":{}}"#,
         r#"{ "type": "object", "properties": {"n":{"type":"number","minimum":1.10}}, "required":["n"] }"#,
-        r#"{"properties":{"z":{"type":"string"},"a":{"enum":[1e0,null]}},"type":"object","x-order":["z","a"]}"#,
+        r#"{"properties":{"z":{"type":"string"},"a":{"enum":[1e0,null]}},"type":"object","x":["z","a"]}"#,
     ]))
 }
 
