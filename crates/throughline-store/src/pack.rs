@@ -1,9 +1,10 @@
 //! Packing: large contents are compressed, small ones are left alone.
 //!
 //! A request as it was sent is mostly the request before it. It is therefore kept as what differs from an
-//! earlier one, its base: how much of the head and of the tail they share, and what stands between. Where a
-//! client changes something near the beginning as well, comparing ends is not enough, and the middle is
-//! compressed with the base as its dictionary.
+//! earlier one, its base: how much of the head and of the tail they share, and what stands between. What
+//! stands between is mostly entries that are in the history already, in the same words or in those of another
+//! dialect: their records, its sources, are the dictionary that it is compressed with. Where a client changes
+//! something near the beginning as well, comparing ends is not enough, and the base is the dictionary.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,6 +20,8 @@ pub(crate) enum Codec {
     Zstd = 1,
     /// Compressed, with the base as dictionary.
     ZstdBased = 2,
+    /// Compressed, with the sources as dictionary.
+    ZstdSourced = 3,
 }
 
 /// Packed bytes.
@@ -88,28 +91,33 @@ pub(crate) fn pack(bytes: &[u8]) -> Packed<'_> {
 
 /// Unpacks bytes that were packed without a base.
 pub(crate) fn unpack(codec: i64, size: usize, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
-    unpack_based(codec, size, bytes, &[])
+    unpack_with(&[], codec, size, bytes)
 }
 
-/// Returns `body` as what differs from `base`.
-pub(crate) fn delta<'b>(base: &[u8], body: &'b [u8]) -> Delta<'b> {
+/// Returns `body` as what differs from `base` and `sources`.
+pub(crate) fn delta<'b>(base: &[u8], sources: &[u8], body: &'b [u8]) -> Delta<'b> {
     let head = common_prefix(base, body);
     let tail = common_suffix(&base[head..], &body[head..]);
     let middle = &body[head..body.len() - tail];
-    let packed = pack(middle);
-    if packed.bytes.len() >= BASED_BYTES_MIN
-        && let Ok(based) = compress_based(middle, base)
-        && based.len() < packed.bytes.len() / 2
-    {
-        let middle = Packed { codec: Codec::ZstdBased, size: middle.len(), bytes: Cow::Owned(based) };
-        return Delta { head, tail, middle };
-    }
-    Delta { head, tail, middle: packed }
+    let mut best = pack(middle);
+    let mut consider = |codec, dictionary: &[u8], bytes_min: usize| {
+        if best.bytes.len() >= bytes_min
+            && !dictionary.is_empty()
+            && let Ok(packed) = compress_with(dictionary, middle)
+            && packed.len() < best.bytes.len() / 4 * 3
+        {
+            best = Packed { codec, size: middle.len(), bytes: Cow::Owned(packed) };
+        }
+    };
+    consider(Codec::ZstdSourced, sources, PACK_BYTES_MIN);
+    consider(Codec::ZstdBased, base, BASED_BYTES_MIN);
+    Delta { head, tail, middle: best }
 }
 
 /// Puts a request together again.
 pub(crate) fn undelta(
     base: &[u8],
+    sources: &[u8],
     (head, tail): (usize, usize),
     (codec, size, middle): (i64, usize, Vec<u8>),
 ) -> Result<Vec<u8>, StoreError> {
@@ -117,7 +125,8 @@ pub(crate) fn undelta(
     if !fits {
         return Err(StoreError::Damaged("a sent request does not fit the one it is based on".to_owned()));
     }
-    let middle = unpack_based(codec, size, middle, base)?;
+    let dictionary = if codec == Codec::ZstdSourced as i64 { sources } else { base };
+    let middle = unpack_with(dictionary, codec, size, middle)?;
     let mut body = Vec::with_capacity(head + middle.len() + tail);
     body.extend_from_slice(&base[..head]);
     body.extend_from_slice(&middle);
@@ -125,7 +134,7 @@ pub(crate) fn undelta(
     Ok(body)
 }
 
-fn unpack_based(codec: i64, size: usize, bytes: Vec<u8>, base: &[u8]) -> Result<Vec<u8>, StoreError> {
+fn unpack_with(dictionary: &[u8], codec: i64, size: usize, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let damaged = |what: &str| StoreError::Damaged(format!("packed content {what}"));
     if size > UNPACKED_BYTES_MAX {
         return Err(damaged("is too large"));
@@ -133,7 +142,7 @@ fn unpack_based(codec: i64, size: usize, bytes: Vec<u8>, base: &[u8]) -> Result<
     let unpacked = match codec {
         0 => Ok(bytes),
         1 => zstd::bulk::decompress(&bytes, size),
-        2 => zstd::bulk::Decompressor::with_dictionary(base)
+        2 | 3 => zstd::bulk::Decompressor::with_dictionary(dictionary)
             .and_then(|mut decompressor| decompressor.decompress(&bytes, size)),
         _ => return Err(damaged("has an unknown codec")),
     };
@@ -155,8 +164,8 @@ fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     })
 }
 
-fn compress_based(bytes: &[u8], base: &[u8]) -> std::io::Result<Vec<u8>> {
-    zstd::bulk::Compressor::with_dictionary(LEVEL, base)?.compress(bytes)
+fn compress_with(dictionary: &[u8], bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::Compressor::with_dictionary(LEVEL, dictionary)?.compress(bytes)
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -177,7 +186,7 @@ mod tests {
 
     fn back(base: &[u8], delta: &Delta<'_>) -> Vec<u8> {
         let middle = (delta.middle.codec as i64, delta.middle.size, delta.middle.bytes.to_vec());
-        undelta(base, (delta.head, delta.tail), middle).unwrap()
+        undelta(base, b"", (delta.head, delta.tail), middle).unwrap()
     }
 
     /// Text that does not repeat itself.
@@ -192,7 +201,7 @@ mod tests {
     fn a_request_that_grew_in_the_middle_costs_what_is_new() {
         let old = [noise(50_000, 1), noise(9_000, 2)].concat();
         let new = [noise(50_000, 1), noise(700, 3), noise(9_000, 2)].concat();
-        let delta = delta(&old, &new);
+        let delta = delta(&old, b"", &new);
         assert_eq!((delta.head, delta.tail, delta.middle.bytes.len()), (50_000, 9_000, 700));
         assert_eq!(back(&old, &delta), new);
     }
@@ -201,10 +210,21 @@ mod tests {
     fn a_request_that_changed_at_both_ends_costs_little() {
         let old = [b"monday".to_vec(), noise(90_000, 1), b"a".to_vec()].concat();
         let new = [b"tuesday".to_vec(), noise(90_000, 1), b"b".to_vec()].concat();
-        let delta = delta(&old, &new);
+        let delta = delta(&old, b"", &new);
         assert_eq!(delta.middle.codec, Codec::ZstdBased);
         assert!(delta.middle.bytes.len() < 100);
         assert_eq!(back(&old, &delta), new);
+    }
+
+    #[test]
+    fn a_request_that_brings_what_is_stored_costs_little() {
+        let (known, record) = (noise(5_000, 1), [noise(40, 2), noise(3_000, 3)].concat());
+        let new = [&known[..], b",{", &record[40..], b"}"].concat();
+        let delta = delta(&known, &record, &new);
+        assert_eq!(delta.middle.codec, Codec::ZstdSourced);
+        assert!(delta.middle.bytes.len() < 40);
+        let middle = (3, delta.middle.size, delta.middle.bytes.to_vec());
+        assert_eq!(undelta(&known, &record, (delta.head, delta.tail), middle).unwrap(), new);
     }
 
     #[test]
@@ -214,14 +234,14 @@ mod tests {
         assert!(unpack(1, 999, packed.clone()).is_err());
         assert!(unpack(9, 1000, packed.clone()).is_err());
         assert!(unpack(1, usize::MAX, packed).is_err());
-        assert!(undelta(b"short", (4, 4), (0, 0, Vec::new())).is_err());
+        assert!(undelta(b"short", b"", (4, 4), (0, 0, Vec::new())).is_err());
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
         #[test]
         fn any_request_comes_back(base in "[ab]{0,40}", body in "[ab]{0,40}") {
-            let delta = delta(base.as_bytes(), body.as_bytes());
+            let delta = delta(base.as_bytes(), b"", body.as_bytes());
             prop_assert_eq!(back(base.as_bytes(), &delta), body.as_bytes());
         }
     }

@@ -5,8 +5,23 @@
 //! growing steps, and halves what is left. It takes one lookup where all is known, and never more than twice
 //! the logarithm.
 
+use crate::Chain;
+
+/// Returns the last of `chains` that `look_up` finds, with how many entries that makes.
+///
+/// Before the first word of a conversation there is nothing to be known; that does not make what follows
+/// unknown.
+pub(crate) fn longest_known_chain<T, E>(
+    chains: &[Chain],
+    look_up: impl FnMut(Chain) -> Result<Option<T>, E>,
+) -> Result<Option<(usize, T)>, E> {
+    let silent = chains.iter().take_while(|chain| **chain == Chain::ROOT).count();
+    let found = longest_known(&chains[silent..], look_up)?;
+    Ok(found.map(|(known, found)| (silent + known, found)))
+}
+
 /// Returns the last of `items` that `look_up` finds, with how many items that makes.
-pub(crate) fn longest_known<I: Copy, T, E>(
+fn longest_known<I: Copy, T, E>(
     items: &[I],
     mut look_up: impl FnMut(I) -> Result<Option<T>, E>,
 ) -> Result<Option<(usize, T)>, E> {

@@ -56,6 +56,12 @@ impl Findable {
         found
     }
 
+    /// Returns all of it as one text, for an index of words that does not tell fields apart.
+    pub fn joined(&self) -> String {
+        let texts: Vec<&str> = self.fields(None).filter(|text| !text.is_empty()).collect();
+        texts.join("\n")
+    }
+
     /// Says whether all terms occur, in that field if one is given.
     pub fn matches(&self, terms: &[Term], field: Option<Field>) -> bool {
         terms.iter().all(|term| self.fields(field).any(|text| find(text, term).is_some()))
@@ -95,7 +101,7 @@ pub(crate) fn terms(query: &str) -> Option<Vec<Term>> {
             Some(after) => (piece, after, true),
             None => (piece, after, piece.ends_with('*')),
         };
-        let words: Vec<String> = words(piece).map(|(_, word)| word).collect();
+        let words: Vec<String> = words(piece).map(|(_, word)| lowercase(word)).collect();
         if !words.is_empty() {
             terms.push(Term { words, open });
         }
@@ -106,21 +112,39 @@ pub(crate) fn terms(query: &str) -> Option<Vec<Term>> {
 
 /// Returns where the term first occurs.
 fn find(text: &str, term: &Term) -> Option<usize> {
-    let found: Vec<(usize, String)> = words(text).collect();
-    let last = term.words.len() - 1;
-    let fits = |window: &[(usize, String)]| {
-        window.iter().zip(&term.words).enumerate().all(|(at, ((_, word), wanted))| {
-            if at == last && term.open { word.starts_with(wanted.as_str()) } else { word == wanted }
-        })
-    };
-    found.windows(term.words.len()).find(|window| fits(window)).map(|window| window[0].0)
+    let (last, before) = term.words.split_last()?;
+    let mut found = words(text);
+    loop {
+        let mut ahead = found.clone();
+        let at = found.next()?.0;
+        let begins = before.iter().all(|wanted| ahead.next().is_some_and(|(_, word)| is_word(word, wanted)));
+        let ends = |word| if term.open { begins_with(word, last) } else { is_word(word, last) };
+        if begins && ahead.next().is_some_and(|(_, word)| ends(word)) {
+            return Some(at);
+        }
+    }
+}
+
+/// Returns a word in small letters, each taken by itself: the full-text engines know no Greek finals either.
+fn lowercase(word: &str) -> String {
+    word.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// Says whether a word is the wanted one, which is in small letters.
+fn is_word(word: &str, wanted: &str) -> bool {
+    word.chars().flat_map(char::to_lowercase).eq(wanted.chars())
+}
+
+fn begins_with(word: &str, wanted: &str) -> bool {
+    let mut letters = word.chars().flat_map(char::to_lowercase);
+    wanted.chars().all(|wanted| letters.next() == Some(wanted))
 }
 
 /// Returns the words of a text, each with where it begins.
-fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
-        .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word.to_lowercase()))
+        .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
 }
 
 fn parts_text(parts: &[Part]) -> String {

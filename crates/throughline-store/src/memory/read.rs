@@ -3,7 +3,7 @@
 use throughline_core::EntryId;
 
 use super::state::{Node, Passed, State};
-use crate::prefix::longest_known;
+use crate::prefix::longest_known_chain;
 use crate::record::EntryReader;
 use crate::words::{Findable, terms};
 use crate::{
@@ -39,7 +39,7 @@ impl State {
             let found = self.by_chain.get(&chain).and_then(|nodes| nodes.iter().rfind(fits));
             Ok::<_, StoreError>(found.copied())
         };
-        let (known, at) = longest_known(chains, look_up).ok()??;
+        let (known, at) = longest_known_chain(chains, look_up).ok()??;
         let node = &self.nodes[at];
         Some(Located {
             conversation: self.conversations[node.conversation].id.clone(),
@@ -56,7 +56,7 @@ impl State {
             }
             Conversations::All(paging) => paging,
         };
-        let after = paging.after.as_ref().map(|cursor| cursor.pair()).transpose()?;
+        let after = paging.after.as_ref().map(Cursor::pair).transpose()?;
         let mut order: Vec<(i64, i64)> =
             (0..).zip(&self.updated).map(|(at, updated)| (updated.0, at)).collect();
         order.sort_unstable_by(|a, b| b.cmp(a));

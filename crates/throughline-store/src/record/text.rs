@@ -193,12 +193,12 @@ impl<'b> Reader<'b> {
 /// those that escape everything else, too. Nothing if that is the text itself.
 fn escape(text: &str, ascii: bool) -> Option<String> {
     let needs = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20) || ascii && *byte >= 0x80;
-    let first = text.as_bytes().iter().position(|byte| needs(byte))?;
+    let first = text.as_bytes().iter().position(needs)?;
     if ascii && text.is_ascii() {
         return None;
     }
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
-    // A position before a byte that needs escaping may be inside no character: all before it is plain.
+    // The first byte that needs escaping begins a character.
     escaped.push_str(&text[..first]);
     for c in text[first..].chars() {
         push_escaped(&mut escaped, c, ascii);

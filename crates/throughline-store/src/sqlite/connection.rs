@@ -104,6 +104,19 @@ impl From<rusqlite::Error> for StoreError {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    #[test]
+    fn errors_say_what_is_the_matter() {
+        let error = |code| StoreError::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+        assert_eq!(error(ffi::SQLITE_FULL), StoreError::Full);
+        assert_eq!(error(ffi::SQLITE_BUSY), StoreError::Busy);
+        assert!(matches!(error(ffi::SQLITE_CORRUPT), StoreError::Damaged(_)));
+        assert!(matches!(error(ffi::SQLITE_IOERR), StoreError::Unavailable(_)));
+        assert!(error(ffi::SQLITE_FULL).is_passing() && !error(ffi::SQLITE_CORRUPT).is_passing());
+    }
+
     #[test]
     fn sqlite_is_one_whose_log_does_not_corrupt() {
         // Before 3.51.3, resetting the write-ahead log could corrupt the database.

@@ -34,8 +34,7 @@ fn step(transaction: &Transaction<'_>) -> Result<(), StoreError> {
         "SELECT nodes.n, codec, size, bytes, message, block FROM nodes JOIN blobs ON blobs.n = nodes.record
          WHERE nodes.n > (SELECT n FROM indexed) ORDER BY nodes.n LIMIT ?1",
     )?;
-    let mut insert = transaction
-        .prepare_cached("INSERT INTO words (rowid, talk, input, output) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert = transaction.prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?;
     let mut reader = EntryReader::default();
     let mut rows = select.query([STEP])?;
     let mut last: Option<i64> = None;
@@ -43,8 +42,7 @@ fn step(transaction: &Transaction<'_>) -> Result<(), StoreError> {
         let n: i64 = row.get(0)?;
         let record = unpacked(row, 1)?;
         let entry = reader.decode(&record, place(row, 4)?, &mut |digest| load_blob(transaction, digest))?;
-        let found = Findable::of(&entry);
-        insert.execute(params![n, found.talk, found.input, found.output])?;
+        insert.execute(params![n, Findable::of(&entry).joined()])?;
         last = Some(n);
     }
     if let Some(last) = last {

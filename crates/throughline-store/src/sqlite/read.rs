@@ -6,7 +6,7 @@ use throughline_core::{ConversationId, EntryId, Place, Text};
 
 use crate::digest::Digest;
 use crate::pack::unpack;
-use crate::prefix::longest_known;
+use crate::prefix::longest_known_chain;
 use crate::record::EntryReader;
 use crate::{
     Chain, Conversations, Cursor, Entries, ExchangeId, Heading, Kept, Locate, Located, Moment, Page, Paging,
@@ -58,7 +58,7 @@ fn locate_prefix(
     )?;
     let look_up =
         |chain: Chain| statement.query_row(params![chain.0.bytes(), within], |row| row.get(0)).optional();
-    let Some((known, n)) = longest_known::<_, i64, _>(chains, look_up)? else { return Ok(None) };
+    let Some((known, n)) = longest_known_chain::<i64, _>(chains, look_up)? else { return Ok(None) };
     let located = connection
         .prepare_cached(
             "SELECT conversations.id, nodes.id, EXISTS (SELECT 1 FROM nodes AS next WHERE next.parent = nodes.n)

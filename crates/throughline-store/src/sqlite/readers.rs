@@ -3,7 +3,7 @@
 //! Each question is answered inside one read transaction and so sees whole batches. A connection that failed
 //! is dropped and opened again for the next question, so that a database that comes back is read again.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub fn start(path: &std::path::Path, busy: Duration, count: usize) -> Result<Self, StoreError> {
+    pub fn start(path: &Path, busy: Duration, count: usize) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::unbounded_channel();
         let queue = Arc::new(Mutex::new(queue));
         let mut threads = Vec::new();
@@ -87,7 +87,7 @@ impl Drop for Readers {
     }
 }
 
-fn run(queue: &Mutex<mpsc::UnboundedReceiver<Job>>, path: &PathBuf, busy: Duration) {
+fn run(queue: &Mutex<mpsc::UnboundedReceiver<Job>>, path: &Path, busy: Duration) {
     let mut connection: Option<Connection> = None;
     loop {
         // One thread waits for the next question, the others for their turn to wait.

@@ -94,17 +94,18 @@ CREATE TABLE attempts (
     PRIMARY KEY (exchange, number)
 ) STRICT, WITHOUT ROWID;
 
--- Requests as they were sent: what differs from another one, its base.
+-- Requests as they were sent: what differs from another one, its base, and from records, its sources.
 CREATE TABLE bodies (
-    n      INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL UNIQUE,
-    base   INTEGER REFERENCES bodies (n),
-    depth  INTEGER NOT NULL,             -- how many bases there are below
-    head   INTEGER NOT NULL,
-    tail   INTEGER NOT NULL,
-    codec  INTEGER NOT NULL,
-    size   INTEGER NOT NULL,             -- of what stands between head and tail
-    bytes  BLOB NOT NULL
+    n       INTEGER PRIMARY KEY,
+    digest  BLOB NOT NULL UNIQUE,
+    base    INTEGER REFERENCES bodies (n),
+    depth   INTEGER NOT NULL,            -- how many bases there are below
+    sources BLOB,                        -- numbers of blobs, written as in a record
+    head    INTEGER NOT NULL,
+    tail    INTEGER NOT NULL,
+    codec   INTEGER NOT NULL,
+    size    INTEGER NOT NULL,            -- of what stands between head and tail
+    bytes   BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE sent (
@@ -153,10 +154,10 @@ CREATE TABLE settings (
     PRIMARY KEY (conversation, name)
 ) STRICT, WITHOUT ROWID;
 
--- The words of each node, by its number. The texts themselves are in the records.
+-- The words of each node, by its number: which occur, not where. The texts themselves are in the records.
 CREATE VIRTUAL TABLE words USING fts5 (
-    talk, input, output,
-    content = '', columnsize = 0,
+    text,
+    content = '', columnsize = 0, detail = none,
     tokenize = "unicode61 remove_diacritics 0"
 );
 

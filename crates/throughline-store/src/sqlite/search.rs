@@ -1,38 +1,48 @@
 //! Searches the index of words.
+//!
+//! The index knows which words occur in an entry, and not where: it takes a third of the space so. It names the
+//! entries that may fit; whether they do is seen in the entry itself, which is read for its snippet anyway.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 use throughline_core::ConversationId;
 
-use super::read::{all, entry_id, load_blob, optional_text, place, text, unpacked};
-use super::tags::{RETURNED_OK, kind};
+use super::read::{entry_id, load_blob, optional_text, place, text, unpacked};
+use super::tags::{RETURNED_OK, kind, kind_tag};
 use crate::record::EntryReader;
 use crate::words::{Findable, Term, terms};
-use crate::{Cursor, ExchangeId, Field, Hit, Moment, Page, Search, StoreError};
+use crate::{Cursor, ExchangeId, Field, Hit, KeptKind, Moment, Page, Search, StoreError};
 
 /// Searches, the latest first.
 pub(super) fn search(connection: &Connection, search: &Search) -> Result<Page<Hit>, StoreError> {
     let Some(terms) = terms(&search.words) else { return Ok(Page::default()) };
     let (filters, values) = filters(search, &terms)?;
     // The index of words is read backwards by number, so that the first page costs no more than a page.
-    let from = if terms.is_empty() { "nodes" } else { "words CROSS JOIN nodes ON nodes.n = words.rowid" };
-    let number = if terms.is_empty() { "nodes.n" } else { "words.rowid" };
+    let (from, number) = match terms.is_empty() {
+        true => ("nodes", "nodes.n"),
+        false => ("words CROSS JOIN nodes ON nodes.n = words.rowid", "words.rowid"),
+    };
     let sql = format!(
         "SELECT nodes.n, conversations.id, nodes.id, exchanges.id, nodes.at, nodes.kind, nodes.tool,
              codec, size, bytes, nodes.message, nodes.block
          FROM {from} JOIN conversations ON conversations.n = nodes.conversation
              JOIN blobs ON blobs.n = nodes.record LEFT JOIN exchanges ON exchanges.n = nodes.exchange
-         WHERE {filters} ORDER BY {number} DESC LIMIT {}",
-        i64::from(search.paging.limit) + 1
+         WHERE {filters} ORDER BY {number} DESC"
     );
-    let mut reader = EntryReader::default();
     let mut statement = connection.prepare(&sql)?;
-    let hits = all(&mut statement, params_from_iter(values), |row| {
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut reader = EntryReader::default();
+    let mut hits = Vec::new();
+    while hits.len() <= search.paging.limit as usize
+        && let Some(row) = rows.next()?
+    {
         let record = unpacked(row, 7)?;
         let entry = reader.decode(&record, place(row, 10)?, &mut |digest| load_blob(connection, digest))?;
-        let snippet = Findable::of(&entry).snippet(&terms, search.field);
-        Ok((Cursor::of(row.get(0)?), hit(row, snippet)?))
-    })?;
+        let found = Findable::of(&entry);
+        if found.matches(&terms, search.field) {
+            hits.push((Cursor::of(row.get(0)?), hit(row, found.snippet(&terms, search.field))?));
+        }
+    }
     Ok(Page::cut(hits, search.paging.limit))
 }
 
@@ -57,7 +67,7 @@ fn filters(search: &Search, terms: &[Term]) -> Result<(String, Vec<Value>), Stor
         values.push(value);
     };
     if !terms.is_empty() {
-        add("words MATCH ?", Value::Text(expression(terms, search.field)));
+        add("words MATCH ?", Value::Text(expression(terms)));
     }
     if let Some(after) = &search.paging.after {
         let number = if terms.is_empty() { "nodes.n < ?" } else { "words.rowid < ?" };
@@ -78,21 +88,26 @@ fn filters(search: &Search, terms: &[Term]) -> Result<(String, Vec<Value>), Stor
     if search.failed {
         add("nodes.kind > ?", Value::Integer(RETURNED_OK));
     }
+    filters.extend(search.field.map(kinds_with));
     Ok((filters.join(" AND "), values))
 }
 
+/// Returns the condition that an entry has that field at all.
+fn kinds_with(field: Field) -> String {
+    let (called, other) = (kind_tag(KeptKind::Called), kind_tag(KeptKind::Other));
+    match field {
+        Field::Talk => format!("(nodes.kind < {called} OR nodes.kind = {other})"),
+        Field::Input => format!("nodes.kind = {called}"),
+        Field::Output => format!("nodes.kind >= {other}"),
+    }
+}
+
 /// Writes terms in the language of the index. Words are letters and digits only, so they need no escapes.
-fn expression(terms: &[Term], field: Option<Field>) -> String {
+fn expression(terms: &[Term]) -> String {
     let phrase = |term: &Term| {
         let open = if term.open { " *" } else { "" };
-        format!("\"{}\"{open}", term.words.join(" "))
+        format!("\"{}\"{open}", term.words.join("\" AND \""))
     };
     let all: Vec<String> = terms.iter().map(phrase).collect();
-    let all = all.join(" AND ");
-    match field {
-        None => all,
-        Some(Field::Talk) => format!("talk : ({all})"),
-        Some(Field::Input) => format!("input : ({all})"),
-        Some(Field::Output) => format!("output : ({all})"),
-    }
+    all.join(" AND ")
 }

@@ -10,7 +10,7 @@ use super::bodies::Bodies;
 use super::prepared::{Piece, Prepared};
 use crate::batch::Sprout;
 use crate::digest::Digest;
-use crate::pack::Packed;
+use crate::record::Blob;
 use crate::{
     Attempt, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, NewConversation, Receipt, Scope,
     Setting, StoreError, Write,
@@ -206,10 +206,9 @@ impl Writing<'_> {
         at: i64,
     ) -> Result<Parent, StoreError> {
         if let Some(envelope) = &sprout.encoded.envelope {
-            self.blob(envelope.digest, &self.prepared.packed(envelope))?;
+            self.blob(conversation, envelope)?;
         }
-        let record = &sprout.encoded.record;
-        let record = self.blob(record.digest, &self.prepared.packed(record))?;
+        let record = self.blob(conversation, &sprout.encoded.record)?;
         let (chain, counts) = parent.map_or(Chain::ROOT, |parent| parent.chain).after(sprout.saying);
         let tool = match &sprout.tool {
             Some(tool) => Some(tool.to_string()),
@@ -327,20 +326,23 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns the number of a content, which is stored if it is not there yet.
-    fn blob(&self, digest: Digest, packed: &Packed<'_>) -> Result<i64, StoreError> {
+    /// Returns the number of a record, which is stored if it is not there yet.
+    fn blob(&mut self, conversation: i64, blob: &Blob) -> Result<i64, StoreError> {
         let found: Option<i64> = self
             .connection
             .prepare_cached("SELECT n FROM blobs WHERE digest = ?1")?
-            .query_row([digest.bytes()], |row| row.get(0))
+            .query_row([blob.digest.bytes()], |row| row.get(0))
             .optional()?;
         if let Some(n) = found {
             return Ok(n);
         }
+        let packed = self.prepared.packed(blob);
         self.connection
             .prepare_cached("INSERT INTO blobs (digest, codec, size, bytes) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![digest.bytes(), packed.codec as i64, packed.size, packed.bytes])?;
-        Ok(self.connection.last_insert_rowid())
+            .execute(params![blob.digest.bytes(), packed.codec as i64, packed.size, packed.bytes])?;
+        let n = self.connection.last_insert_rowid();
+        self.bodies.note(conversation, n, &blob.bytes);
+        Ok(n)
     }
 
     fn conversation(&self, id: &ConversationId) -> Result<i64, StoreError> {

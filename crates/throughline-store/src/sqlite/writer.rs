@@ -140,7 +140,7 @@ impl Work {
                 }
             }
             Err(error) => {
-                self.recover(&error);
+                self.recover();
                 for (_, answer) in group {
                     let _ = answer.send(Err(error.clone()));
                 }
@@ -175,7 +175,7 @@ impl Work {
         });
         match &result {
             Ok(()) => self.unindexed = 0,
-            Err(error) => self.recover(error),
+            Err(_) => self.recover(),
         }
         result
     }
@@ -194,7 +194,7 @@ impl Work {
     }
 
     /// Forgets what may not be true any more. The connection is gone already.
-    fn recover(&mut self, _: &StoreError) {
+    fn recover(&mut self) {
         self.connection = None;
         self.bodies.clear();
     }

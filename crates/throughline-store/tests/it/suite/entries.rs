@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use throughline_core::{Dialect, Entry, EntryId, Envelope, Kind, Ledger, Outcome, Place, Thought, Wire};
+use throughline_core::{
+    Dialect, Entry, EntryId, Envelope, Kind, Ledger, Outcome, Place, Role, Thought, Wire,
+};
 use throughline_store::{
     Batch, Conversations, Cursor, Entries, ExchangeId, Kept, Locate, Moment, Paging, StoreError, Write,
     chains,
@@ -21,6 +23,7 @@ super::over_every_store! {
     the_same_words_in_two_conversations_are_two_entries,
     a_resent_history_is_recognised_as_far_as_it_goes,
     a_history_without_its_reasoning_is_recognised,
+    a_system_prompt_does_not_hide_what_follows_it,
     a_conversation_is_found_by_its_keys,
     a_batch_is_written_whole_or_not_at_all,
     nothing_follows_an_entry_of_another_conversation,
@@ -147,6 +150,18 @@ async fn a_history_without_its_reasoning_is_recognised(store: Store) {
     let chains = chains(&[user("a"), assistant("b"), user("c")]);
     let found = store.locate(Locate::Prefix { within: None, chains }).await.unwrap().unwrap();
     assert_eq!((found.known, found.entry), (2, Some(tip)));
+}
+
+async fn a_system_prompt_does_not_hide_what_follows_it(store: Store) {
+    let system = |text: &str| Entry::said(Role::System, text);
+    let tip = append(&store, "a", None, 1, &[system("It is Monday."), user("a")]).await;
+    let resent =
+        [system("It is Tuesday."), system("Be brief."), user("a"), assistant("b"), user("c"), user("d")];
+    let locate = Locate::Prefix { within: None, chains: chains(&resent) };
+    let found = store.locate(locate).await.unwrap().unwrap();
+    assert_eq!((found.known, found.entry), (3, Some(tip)));
+    let silent = Locate::Prefix { within: None, chains: chains(&resent[..2]) };
+    assert_eq!(store.locate(silent).await.unwrap(), None);
 }
 
 async fn a_conversation_is_found_by_its_keys(store: Store) {
