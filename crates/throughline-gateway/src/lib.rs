@@ -4,7 +4,8 @@
 //! [`capability`] says what that backend can be shown, and what is sent next when it fails.
 //! These decide and do nothing: they take facts and return data, so they are tested without network or clock.
 //! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
-//! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it.
+//! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
+//! at run time, and [`view`] is the record as it is shown.
 
 pub mod capability;
 pub mod config;
@@ -15,3 +16,5 @@ pub mod ingress;
 pub mod routing;
 pub mod secret;
 pub mod server;
+pub mod switch;
+pub mod view;

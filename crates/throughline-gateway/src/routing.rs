@@ -244,7 +244,8 @@ fn from_header<'a>(config: &'a Config, header: &'a str, is_named: bool) -> Resul
     Ok(Choice { model, is_named, ..Choice::unforced(backend, Reason::Header) })
 }
 
-fn unknown(config: &Config, name: &str) -> RouteError {
+/// Returns the error that no backend is called so, with the names of those there are.
+pub(crate) fn unknown(config: &Config, name: &str) -> RouteError {
     let known: Vec<&str> = config.backends.iter().map(|backend| &*backend.name).collect();
     RouteError::UnknownBackend { name: Text::from(name), known: known.join(", ") }
 }

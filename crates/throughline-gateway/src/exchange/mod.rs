@@ -23,7 +23,8 @@ use crate::config::OnStoreFailure;
 use crate::egress::Presented;
 use crate::gateway::{Gateway, Setup, mint, now};
 use crate::ingress::reject::{own, reject, undecodable};
-use crate::routing::{Asked, Destination, Pick, Route, RouteError, route};
+use crate::routing::{Asked, Destination, Route, RouteError, route};
+use crate::switch;
 use axum::response::Response;
 use http::{HeaderMap, header};
 use open::Opened;
@@ -36,9 +37,6 @@ use throughline_wire::{Stamp, decode_request, status_of};
 
 /// The header by which a client chooses a backend.
 pub const BACKEND_HEADER: &str = "x-throughline-backend";
-
-/// The name under which the history keeps a switch of backends.
-pub const SWITCH: &str = "backend";
 
 /// A request as it came.
 #[derive(Debug)]
@@ -83,7 +81,7 @@ impl Running {
         let claim = identity::claim(&headers, &ask);
         let placed =
             place::place(&*gateway.history, claim, &ask, fresh).await.map_err(|error| misplaced(&error))?;
-        let route = routed(&setup, &gateway.standing(), &headers, &ask, &placed)?;
+        let route = routed(&setup, &*gateway.latest_standing().await, &headers, &ask, &placed)?;
         let mut recorder = recorder(gateway, &setup, &id, &headers, &ask, &placed);
         recorder.begin(&placed, &ask, now()).await.map_err(|error| unrecorded(&error))?;
         let stamp = Stamp {
@@ -210,12 +208,8 @@ fn routed(
     ask: &Ask,
     placed: &Placed,
 ) -> Result<Route, Failure> {
-    let switched = |scope: &Scope| {
-        let made = standing.settings.iter().find(|made| made.scope == *scope && made.name == SWITCH);
-        made.and_then(|made| made.value.as_deref()).map(Pick::parse)
-    };
-    let everywhere = switched(&Scope::Everywhere);
-    let conversation = switched(&Scope::Conversation(placed.conversation.clone()));
+    let everywhere = switch::of(standing, &Scope::Everywhere);
+    let conversation = switch::of(standing, &Scope::Conversation(placed.conversation.clone()));
     let asked = Asked {
         model: ask.model.as_deref(),
         backend: headers.get(BACKEND_HEADER).and_then(|value| value.to_str().ok()),

@@ -1,5 +1,6 @@
 //! HTTP in: the routes, who is let in, how much, and the bodies.
 
+mod api;
 pub mod body;
 mod guard;
 mod models;
@@ -39,6 +40,7 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/v1/models/{id}", get(models::one))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .merge(api::routes(ingress.clone()))
         .fallback(unknown)
         .with_state(ingress)
 }

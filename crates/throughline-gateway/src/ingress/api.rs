@@ -1,0 +1,227 @@
+//! The record and the switch over HTTP, for the inspector and for scripts.
+//!
+//! Everything is JSON. Errors have the envelope of the Responses dialect, like those of paths that nobody
+//! knows. Lists come in pages: `next` is handed back as `after`.
+
+use super::reject::{own, reject, undecodable};
+use super::{Ingress, admit, body};
+use crate::gateway::now;
+use crate::switch;
+use crate::view;
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::{Path, Query, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use http::header;
+use std::collections::BTreeMap;
+use throughline_core::{ConversationId, Dialect, Failure, FailureKind, Text};
+use throughline_store::{Conversations, Cursor, Entries, Page, Paging, Scope, Search, StoreError};
+use throughline_wire::json::{DecodeError, Document, Writer};
+
+/// What stands behind the `?`.
+type Parameters = Query<BTreeMap<String, String>>;
+
+const BODY_BYTES_MAX: usize = 64 * 1024;
+const PAGE: u32 = 50;
+const PAGE_MAX: u32 = 500;
+
+/// Returns the routes below `/api`, all behind the same door as the rest.
+pub fn routes(ingress: Ingress) -> Router<Ingress> {
+    Router::new()
+        .route("/api/conversations", get(conversations))
+        .route("/api/conversations/{id}", get(conversation))
+        .route("/api/conversations/{id}/pairs", get(pairs))
+        .route("/api/conversations/{id}/backend", put(switch_conversation))
+        .route("/api/search", get(search))
+        .route("/api/backends", get(backends))
+        .route("/api/active", put(switch_everything))
+        .route_layer(from_fn_with_state(ingress, guarded))
+}
+
+async fn guarded(State(ingress): State<Ingress>, request: Request, next: Next) -> Response {
+    match admit(&ingress, &request) {
+        Ok(()) => next.run(request).await,
+        Err(failure) => reject(Dialect::Responses, &failure),
+    }
+}
+
+async fn conversations(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
+    let answer = async {
+        let which = Conversations::All(paging(&parameters)?);
+        let page = view::list(&*ingress.gateway.history, which).await.map_err(|error| unread(&error))?;
+        Ok(paged("conversations", &page, view::write_listed))
+    };
+    respond(answer.await)
+}
+
+async fn conversation(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+    let answer = async {
+        let history = &*ingress.gateway.history;
+        let listed = listed(&ingress, &id).await?;
+        let id = listed.heading.id.clone();
+        let entries = history.entries(Entries::Conversation(id.clone())).await;
+        let entries = entries.map_err(|error| unread(&error))?;
+        let exchanges = view::exchanges(history, &id).await.map_err(|error| unread(&error))?;
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.key("conversation");
+        view::write_listed(&mut writer, &listed);
+        array(&mut writer, "entries", &entries, view::write_entry);
+        array(&mut writer, "exchanges", &exchanges, |writer, each| view::write_exchange(writer, each, &[]));
+        writer.end_object();
+        Ok(writer)
+    };
+    respond(answer.await)
+}
+
+async fn pairs(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+    let answer = async {
+        let id = listed(&ingress, &id).await?.heading.id;
+        let branch = view::latest_branch(&*ingress.gateway.history, &id).await;
+        let branch = branch.map_err(|error| unread(&error))?;
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.field_str("conversation", id.as_str());
+        array(&mut writer, "pairs", &view::pairs(&branch), view::write_pair);
+        writer.end_object();
+        Ok(writer)
+    };
+    respond(answer.await)
+}
+
+async fn search(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
+    let answer = async {
+        let words = parameters.get("q").ok_or_else(|| bad("q", "is required: what to search for"))?;
+        let search = Search {
+            words: words.clone(),
+            tool: parameters.get("tool").map(|tool| Text::from(tool.as_str())),
+            failed: parameters.get("failed").is_some_and(|failed| failed != "false"),
+            conversation: parameters.get("conversation").map(|id| ConversationId::new(id.as_str())),
+            paging: paging(&parameters)?,
+            ..Search::default()
+        };
+        let page = ingress.gateway.history.search(search).await.map_err(|error| unread(&error))?;
+        Ok(paged("hits", &page, view::write_hit))
+    };
+    respond(answer.await)
+}
+
+async fn backends(State(ingress): State<Ingress>) -> Response {
+    let answer = async {
+        let standing = ingress.gateway.history.standing().await.map_err(|error| unread(&error))?;
+        let mut writer = Writer::new();
+        view::write_backends(&mut writer, &ingress.gateway.setup().config, &standing, now());
+        Ok(writer)
+    };
+    respond(answer.await)
+}
+
+async fn switch_everything(State(ingress): State<Ingress>, request: Request) -> Response {
+    respond(make_switch(&ingress, Scope::Everywhere, request).await)
+}
+
+async fn switch_conversation(
+    State(ingress): State<Ingress>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let scope = Scope::Conversation(ConversationId::new(id));
+    respond(make_switch(&ingress, scope, request).await)
+}
+
+/// Switches as the body says; from the next request on it holds.
+async fn make_switch(ingress: &Ingress, scope: Scope, request: Request) -> Result<Writer, Failure> {
+    let bytes = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
+    let bytes = bytes.map_err(|_| body::too_large(BODY_BYTES_MAX))?;
+    let wanted = wanted(&String::from_utf8_lossy(&bytes)).map_err(|error| undecodable(&error))?;
+    let setup = ingress.gateway.setup();
+    let pick = wanted.map(|text| switch::checked(&setup.config, &text)).transpose();
+    let pick = pick.map_err(|error| Failure {
+        param: Some(Text::from_static("backend")),
+        ..own(FailureKind::InvalidRequest, "throughline_unknown_backend", error.to_string())
+    })?;
+    let written = ingress.gateway.history.append(switch::batch(scope, pick.as_ref(), now())).await;
+    written.map_err(|error| unread(&error))?;
+    ingress.gateway.refresh().await.map_err(|error| unread(&error))?;
+    let mut writer = Writer::new();
+    writer.begin_object();
+    match pick {
+        Some(pick) => writer.field_str("backend", &pick.to_string()),
+        None => writer.field_null("backend"),
+    }
+    writer.end_object();
+    Ok(writer)
+}
+
+/// Reads `{"backend": "NAME[/MODEL]"}`; `null`, there or in place of it all, takes a switch back.
+fn wanted(body: &str) -> Result<Option<Text>, DecodeError> {
+    let document = Document::parse(body)?;
+    if document.root().is_null() {
+        return Ok(None);
+    }
+    let backend = document.root().expect_field("backend")?;
+    if backend.is_null() { Ok(None) } else { backend.expect_text().map(Some) }
+}
+
+async fn listed(ingress: &Ingress, id: &str) -> Result<view::Listed, Failure> {
+    let which = Conversations::One(ConversationId::new(id));
+    let page = view::list(&*ingress.gateway.history, which).await.map_err(|error| unread(&error))?;
+    page.items.into_iter().next().ok_or_else(|| no_conversation(id))
+}
+
+fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> {
+    let limit = match parameters.get("limit") {
+        Some(limit) => limit.parse::<u32>().map_err(|_| bad("limit", "must be a whole number"))?,
+        None => PAGE,
+    };
+    let after = parameters.get("after").map(|after| Cursor(Text::from(after.as_str())));
+    Ok(Paging { after, limit: limit.clamp(1, PAGE_MAX) })
+}
+
+fn paged<T>(name: &str, page: &Page<T>, write: impl Fn(&mut Writer, &T)) -> Writer {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    array(&mut writer, name, &page.items, write);
+    match &page.next {
+        Some(next) => writer.field_str("next", &next.0),
+        None => writer.field_null("next"),
+    }
+    writer.end_object();
+    writer
+}
+
+fn array<T>(writer: &mut Writer, name: &str, items: &[T], write: impl Fn(&mut Writer, &T)) {
+    writer.key(name);
+    writer.begin_array();
+    items.iter().for_each(|item| write(writer, item));
+    writer.end_array();
+}
+
+fn respond(answer: Result<Writer, Failure>) -> Response {
+    match answer {
+        Ok(writer) => ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response(),
+        Err(failure) => reject(Dialect::Responses, &failure),
+    }
+}
+
+fn bad(parameter: &'static str, problem: &str) -> Failure {
+    Failure {
+        param: Some(Text::from_static(parameter)),
+        ..own(FailureKind::InvalidRequest, "throughline_invalid_request", format!("{parameter}: {problem}"))
+    }
+}
+
+fn no_conversation(id: &str) -> Failure {
+    let message = format!("no conversation is called `{id}`");
+    own(FailureKind::NotFound, "throughline_no_such_conversation", message)
+}
+
+fn unread(error: &StoreError) -> Failure {
+    match error {
+        StoreError::UnknownConversation(id) => no_conversation(id.as_str()),
+        StoreError::BadCursor(_) => bad("after", &error.to_string()),
+        _ => own(FailureKind::Overloaded, "throughline_store_failed", error.to_string()),
+    }
+}

@@ -1,0 +1,103 @@
+//! What is read together to show something of the record.
+
+use throughline_core::{ConversationId, Ledger, Oddity, PairState, Text};
+use throughline_store::{
+    Conversations, Entries, Exchange, Exchanges, Heading, History, Kept, Locate, Page, Paging, StoreError,
+};
+
+/// How many exchanges are read at a time.
+const PAGE: u32 = 200;
+
+/// A conversation in a list.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// What the history says of it.
+    pub heading: Heading,
+    /// The backend that was tried last.
+    pub answered_by: Option<Text>,
+}
+
+/// A call with its result; or a result that belongs to no call, or to one that had a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'k> {
+    /// The call.
+    pub call: Option<&'k Kept>,
+    /// The result.
+    pub result: Option<&'k Kept>,
+    /// How it stands.
+    pub state: PairState,
+    /// What is odd about it.
+    pub oddity: Option<Oddity>,
+}
+
+/// Lists conversations, the latest first.
+///
+/// # Errors
+/// When the history cannot be read.
+pub async fn list(history: &dyn History, which: Conversations) -> Result<Page<Listed>, StoreError> {
+    let page = history.conversations(which).await?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for heading in page.items {
+        let latest = history.exchanges(Exchanges::Of(heading.id.clone(), Paging::first(1))).await?;
+        let attempts = latest.items.into_iter().next().map(|exchange| exchange.attempts);
+        let answered_by = attempts.and_then(|attempts| Some(attempts.last()?.backend.clone()));
+        items.push(Listed { heading, answered_by });
+    }
+    Ok(Page { items, next: page.next })
+}
+
+/// Reads a conversation up to the entry that was appended last.
+///
+/// # Errors
+/// When the history cannot be read.
+pub async fn latest_branch(history: &dyn History, id: &ConversationId) -> Result<Vec<Kept>, StoreError> {
+    let tip = history.locate(Locate::Conversation(id.clone())).await?.and_then(|located| located.entry);
+    match tip {
+        Some(tip) => history.entries(Entries::Branch(tip)).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Reads all exchanges of a conversation, the earliest first.
+///
+/// # Errors
+/// When the history cannot be read.
+pub async fn exchanges(history: &dyn History, id: &ConversationId) -> Result<Vec<Exchange>, StoreError> {
+    let mut all = Vec::new();
+    let mut paging = Paging::first(PAGE);
+    loop {
+        let page = history.exchanges(Exchanges::Of(id.clone(), paging)).await?;
+        all.extend(page.items);
+        match page.next {
+            Some(next) => paging = Paging { after: Some(next), limit: PAGE },
+            None => break,
+        }
+    }
+    all.reverse();
+    Ok(all)
+}
+
+/// Pairs the calls of a branch with their results; results that are left over come last.
+#[must_use]
+pub fn pairs(branch: &[Kept]) -> Vec<Pair<'_>> {
+    let entries: Vec<_> = branch.iter().map(|kept| kept.entry.clone()).collect();
+    let ledger = Ledger::of(&entries);
+    let paired = ledger.pairs().iter().map(|pair| Pair {
+        call: Some(&branch[pair.call]),
+        result: pair.result.map(|result| &branch[result]),
+        state: pair.state,
+        oddity: pair.result.map_or(Some(Oddity::NoResult), |result| ledger.oddity_of(result)),
+    });
+    let is_left_over = |oddity: Oddity| matches!(oddity, Oddity::NoCall | Oddity::Duplicate { .. });
+    let left_over = ledger.mismatches().iter().filter(|mismatch| is_left_over(mismatch.oddity));
+    let left_over = left_over.filter_map(|mismatch| {
+        let outcome = entries[mismatch.entry].as_return()?.outcome;
+        Some(Pair {
+            call: None,
+            result: Some(&branch[mismatch.entry]),
+            state: PairState::Settled(outcome),
+            oddity: Some(mismatch.oddity),
+        })
+    });
+    paired.chain(left_over).collect()
+}
