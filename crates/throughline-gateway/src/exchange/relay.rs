@@ -108,7 +108,10 @@ impl Relay {
 
     /// Returns the reply and the closing that was held back.
     #[must_use]
-    pub fn into_reply(self) -> (Reply, String) {
+    pub fn into_reply(mut self) -> (Reply, String) {
+        if let (Way::Forward { dialect, .. }, Some(Ending::Stopped(_))) = (&self.way, &self.ending) {
+            complete(*dialect, &mut self.closing);
+        }
         (self.assembler.finish(), self.closing)
     }
 
@@ -154,6 +157,21 @@ impl Relay {
     }
 }
 
+/// Adds the mark that ends a stream of the dialect, if the backend left it out or it is still to come.
+fn complete(dialect: Dialect, closing: &mut String) {
+    let (name, mark) = match dialect {
+        Dialect::Chat | Dialect::Responses => (None, "[DONE]"),
+        Dialect::Messages => (Some("message_stop"), r#"{"type":"message_stop"}"#),
+    };
+    let is_there = match dialect {
+        Dialect::Messages => closing.contains("message_stop"),
+        Dialect::Chat | Dialect::Responses => closing.ends_with("data: [DONE]\n\n"),
+    };
+    if !is_there {
+        write_event(closing, name, mark);
+    }
+}
+
 const fn is_stop(ending: &Ending) -> bool {
     matches!(ending, Ending::Stopped(_))
 }
@@ -188,6 +206,18 @@ fn rename(object: &str, model: &Text) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_mark_is_there_once() {
+        for (dialect, mark) in [(Dialect::Chat, "[DONE]"), (Dialect::Messages, "message_stop")] {
+            let mut closing = String::new();
+            complete(dialect, &mut closing);
+            let once = closing.clone();
+            complete(dialect, &mut closing);
+            assert!(closing.contains(mark));
+            assert_eq!(closing, once);
+        }
+    }
 
     #[test]
     fn the_model_is_renamed_where_each_dialect_names_it() {
