@@ -1,5 +1,7 @@
 //! Integration tests of the binary: conversations with it, as a user has them.
 
+#![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
+
 mod cli;
 mod config;
 mod convert;
