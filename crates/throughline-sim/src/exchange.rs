@@ -111,7 +111,7 @@ impl Exchange<'_> {
         if let Some(error) = error.filter(|_| !admitted.ask.stream) {
             return self.refuse(self.scripted_refusal(error));
         }
-        let stamp = self.stamp(&admitted.prompt);
+        let stamp = self.stamp(admitted);
         let composer = Composer {
             prompt: &admitted.prompt,
             sealer: &self.shared.sealer,
@@ -131,9 +131,10 @@ impl Exchange<'_> {
         }
     }
 
-    fn stamp(&self, prompt: &Ask) -> Stamp {
+    fn stamp(&self, admitted: &Admitted) -> Stamp {
+        let prompt = &admitted.prompt;
         Stamp {
-            id: Text::from(self.shared.sealer.id(&["answer", &self.number.to_string()])),
+            id: Text::from(self.shared.sealer.id(&["answer", &self.number.to_string(), &admitted.digest])),
             created_at: EPOCH + self.number,
             model: prompt.model.clone(),
             input_tokens: Some(counting::prompt_tokens(prompt)),

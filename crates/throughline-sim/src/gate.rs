@@ -21,6 +21,8 @@ pub(crate) struct Admitted {
     pub(crate) prompt: Ask,
     /// The items of that history and of the request, where the dialect has items.
     pub(crate) items: Vec<Value>,
+    /// The digest of the body, which sets its answer apart from those of other backends.
+    pub(crate) digest: String,
 }
 
 /// Lets requests in, or refuses them.
@@ -74,7 +76,8 @@ impl Gate<'_> {
         if self.options.strict {
             self.check_seals(&prompt)?;
         }
-        Ok(Admitted { ask, prompt, items })
+        let digest = blake3::hash(body.as_bytes()).to_hex().to_string();
+        Ok(Admitted { ask, prompt, items, digest })
     }
 
     fn refused(&self, failure: &Failure) -> Refused {

@@ -28,3 +28,4 @@ pub use options::SimOptions;
 pub use recorder::{Recorded, fingerprint};
 pub use script::{Script, ScriptError};
 pub use server::Sim;
+pub use throughline_validate::Provider;

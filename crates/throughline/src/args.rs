@@ -1,8 +1,10 @@
 //! The command line as it is typed.
 
 use clap::{Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use throughline_core::{Dialect, EmbedForm, ForeignReasoning, Strategy};
+use throughline_sim::Provider;
 
 /// Owns the tool history of LLM agents: any client, any backend, switch whenever you like.
 #[derive(Debug, Parser)]
@@ -50,6 +52,11 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<ConfigAction>,
     },
+    /// Run the simulated backend on its own
+    ///
+    /// Speaks all three dialects over HTTP, as strictly as the providers do. Prints one line with its address
+    /// when it is ready; Ctrl-C and SIGTERM stop it. What it was sent can be read at /__recorded.
+    Sim(SimArgs),
     /// Write the completion script of a shell
     Completions {
         /// Which shell
@@ -104,6 +111,35 @@ pub struct ConvertArgs {
     pub file: Option<PathBuf>,
 }
 
+/// How the simulated backend behaves.
+#[derive(Debug, clap::Args)]
+pub struct SimArgs {
+    /// Where to listen; port 0 is any that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4142")]
+    pub listen: SocketAddr,
+    /// What to answer, instead of thinking; docs/sim.md describes the format
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Answer 400 to tool calls and results in the history
+    #[arg(long)]
+    pub reject_native: bool,
+    /// Keep no responses: previous_response_id leads nowhere
+    #[arg(long)]
+    pub no_state: bool,
+    /// Accept what the providers would refuse
+    #[arg(long)]
+    pub lenient: bool,
+    /// Whose rules hold for Chat Completions
+    #[arg(long, value_name = "RULES", default_value = "openai-chat")]
+    pub rules: ChatRules,
+    /// A model that it has, may be repeated [default: every name is answered to]
+    #[arg(long)]
+    pub model: Vec<String>,
+    /// What ids and seals are made from: backends with equal seeds accept each other's seals
+    #[arg(long, default_value = "sim")]
+    pub seed: String,
+}
+
 /// When to use colours.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Color {
@@ -153,6 +189,17 @@ pub enum ReasoningName {
     AsText,
 }
 
+/// Rules of Chat Completions, as users write them.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ChatRules {
+    /// OpenAI's
+    OpenaiChat,
+    /// Mistral's
+    Mistral,
+    /// Those of local servers with a strict template
+    StrictChat,
+}
+
 impl Color {
     /// Makes this the choice for everything that is printed.
     pub fn write_global(self) {
@@ -171,6 +218,16 @@ impl From<DialectName> for Dialect {
             DialectName::Responses => Self::Responses,
             DialectName::Messages => Self::Messages,
             DialectName::Chat => Self::Chat,
+        }
+    }
+}
+
+impl From<ChatRules> for Provider {
+    fn from(rules: ChatRules) -> Self {
+        match rules {
+            ChatRules::OpenaiChat => Self::OpenAiChat,
+            ChatRules::Mistral => Self::Mistral,
+            ChatRules::StrictChat => Self::StrictChat,
         }
     }
 }

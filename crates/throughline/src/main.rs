@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod exit;
 mod output;
+mod signals;
 
 use clap::Parser;
 use std::process::ExitCode;

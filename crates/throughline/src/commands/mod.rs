@@ -3,6 +3,7 @@
 mod config;
 mod convert;
 mod serve;
+mod sim;
 
 use crate::args::{Args, Command};
 use crate::exit::CommandError;
@@ -16,6 +17,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Serve { listen } => serve::run(listen.as_deref(), args),
         Command::Convert(convert) => convert::run(convert, args.quiet),
         Command::Config { action } => config::run(action.as_ref(), args),
+        Command::Sim(sim) => sim::run(sim),
         Command::Completions { shell } => completions(*shell),
     }
 }
@@ -28,7 +30,8 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CommandError> {
 
 /// An option that is accepted everywhere but read only by some is an error where it would do nothing.
 fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
-    let reads_config = !matches!(args.command, Command::Convert(_) | Command::Completions { .. });
+    let reads_config =
+        !matches!(args.command, Command::Convert(_) | Command::Sim(_) | Command::Completions { .. });
     let given = [("--config", args.config.is_some()), ("--data", args.data.is_some()), ("--json", args.json)];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) if !reads_config => {

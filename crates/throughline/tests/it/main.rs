@@ -6,3 +6,4 @@ mod cli;
 mod config;
 mod convert;
 mod documents;
+mod sim;

@@ -1,0 +1,49 @@
+//! `throughline sim`: the simulated backend on its own.
+
+use crate::args::SimArgs;
+use crate::exit::CommandError;
+use crate::output;
+use crate::signals;
+use throughline_sim::{Script, Sim, SimOptions};
+
+/// Serves until it is told to stop.
+pub fn run(args: &SimArgs) -> Result<(), CommandError> {
+    let options = options(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    runtime.block_on(serve(options))
+}
+
+async fn serve(options: SimOptions) -> Result<(), CommandError> {
+    let listen = options.listen;
+    let started = Sim::start(options).await;
+    let sim = started.map_err(|source| CommandError::File { path: listen.to_string(), source })?;
+    output::print(&format!("the simulated backend is ready on {}\n", sim.base_url()))?;
+    signals::stop().await;
+    sim.stop().await;
+    Ok(())
+}
+
+fn options(args: &SimArgs) -> Result<SimOptions, CommandError> {
+    Ok(SimOptions {
+        listen: args.listen,
+        script: args.script.as_deref().map(read_script).transpose()?,
+        reject_native: args.reject_native,
+        stateless: args.no_state,
+        strict: !args.lenient,
+        chat_rules: args.rules.into(),
+        models: args.model.clone(),
+        seed: args.seed.clone(),
+        key: None,
+    })
+}
+
+fn read_script(path: &std::path::Path) -> Result<Script, CommandError> {
+    let name = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|source| CommandError::File { path: name.clone(), source })?;
+    Script::parse(&text).map_err(|error| CommandError::BadInput {
+        message: format!("{name}: {error}"),
+        hint: Some("docs/sim.md describes scripts"),
+    })
+}
