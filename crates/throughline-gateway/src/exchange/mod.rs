@@ -110,7 +110,7 @@ impl Running {
                             attempts.handle_answer();
                         }
                         Err(open::Unopened::Backend(failed, failure)) => {
-                            attempts.handle_failure(failed, failure)
+                            attempts.handle_failure(failed, failure);
                         }
                         Err(open::Unopened::Store(error)) => return self.give_up(unrecorded(&error)).await,
                     }

@@ -22,6 +22,9 @@ pub struct Prompted {
     pub destination: Destination,
 }
 
+/// How many bytes of a request make a token, roughly.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// Fields of a request that name state which is ours to expand.
 const STATE_FIELDS: [&str; 2] = ["previous_response_id", "conversation"];
 
@@ -79,7 +82,11 @@ impl Prompted {
             let model = stamp.model.clone().filter(|model| *model != self.destination.model);
             Way::Forward { dialect: ask.dialect, model }
         } else {
-            Way::Translate(Box::new(StreamEncoder::new(ask.dialect, stamp.clone(), ask)))
+            // Clients take a count of zero at the start for an empty context; an estimate from the size of
+            // the request stands in until the backend reports.
+            let input_tokens = u64::try_from(self.body.len() / BYTES_PER_TOKEN).ok();
+            let stamp = Stamp { input_tokens, ..stamp.clone() };
+            Way::Translate(Box::new(StreamEncoder::new(ask.dialect, stamp, ask)))
         }
     }
 

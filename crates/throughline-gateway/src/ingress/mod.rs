@@ -5,6 +5,7 @@ pub mod body;
 mod guard;
 mod models;
 pub mod reject;
+mod responses;
 
 use crate::exchange::{self, Incoming};
 use crate::gateway::Gateway;
@@ -35,7 +36,8 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/messages", post(messages))
-        .route("/v1/responses", post(responses))
+        .route("/v1/responses", post(answer_responses))
+        .route("/v1/responses/{id}", get(responses::show).delete(responses::forget))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{id}", get(models::one))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -53,7 +55,7 @@ async fn messages(state: State<Ingress>, request: Request) -> Response {
     exchange(state, Dialect::Messages, request).await
 }
 
-async fn responses(state: State<Ingress>, request: Request) -> Response {
+async fn answer_responses(state: State<Ingress>, request: Request) -> Response {
     exchange(state, Dialect::Responses, request).await
 }
 
@@ -75,6 +77,11 @@ async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Resul
     admit(ingress, &request)?;
     let limits = setup.config.limits;
     let (head, body) = request.into_parts();
+    let head_bytes: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if head_bytes > limits.header_bytes {
+        let message = format!("the headers are larger than {} bytes", limits.header_bytes);
+        return Err(own(FailureKind::TooLarge, "throughline_headers_too_large", message));
+    }
     let read = tokio::time::timeout(limits.request_timeout, to_bytes(body, limits.body_bytes)).await;
     let late =
         || own(FailureKind::TimedOut, "throughline_request_timeout", "the body took too long to arrive");

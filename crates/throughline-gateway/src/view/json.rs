@@ -7,8 +7,10 @@ use super::{state_name, text_of};
 use crate::config::{Backend, Config};
 use crate::switch;
 use bytes::Bytes;
-use throughline_core::{Call, Dialect, Kind, Origin, Return, Text, Thought};
-use throughline_store::{Attempt, Exchange, Hit, Kept, KeptKind, Learned, Moment, Scope, Standing};
+use throughline_core::{Call, Dialect, EntryId, Kind, Origin, Return, Text, Thought};
+use throughline_store::{
+    Attempt, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, Scope, Standing,
+};
 use throughline_wire::json::Writer;
 
 /// Writes a conversation of a list.
@@ -31,8 +33,8 @@ pub fn write_listed(writer: &mut Writer, listed: &Listed) {
 pub fn write_entry(writer: &mut Writer, kept: &Kept) {
     writer.begin_object();
     writer.field_str("id", kept.id.as_str());
-    optional(writer, "parent", kept.parent.as_ref().map(|id| id.as_str()));
-    optional(writer, "exchange", kept.exchange.as_ref().map(|id| id.as_str()));
+    optional(writer, "parent", kept.parent.as_ref().map(EntryId::as_str));
+    optional(writer, "exchange", kept.exchange.as_ref().map(ExchangeId::as_str));
     writer.field_str("at", &iso(kept.at));
     writer.field_str("kind", kind_name(&kept.entry.kind));
     match &kept.entry.kind {

@@ -102,6 +102,9 @@ async fn unknown_paths_backends_and_encodings_say_what_is_wrong() {
     let packed = request.header("content-encoding", "br").send().await.unwrap();
     assert_eq!(packed.status(), 400);
     let request = http.post(format!("{}/v1/responses", house.url)).body(body);
+    let laden = request.header("x-ballast", "b".repeat(70_000)).send().await.unwrap();
+    assert_eq!(laden.status(), 413);
+    let request = http.post(format!("{}/v1/responses", house.url)).body(body);
     let elsewhere = request.header("host", "evil.example").send().await.unwrap();
     assert_eq!(elsewhere.status(), 403);
     house.stop().await;

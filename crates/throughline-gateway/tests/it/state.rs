@@ -64,3 +64,23 @@ async fn a_client_that_names_its_conversation_stays_in_it() {
     assert_eq!(session.ask("messages").await.header("x-throughline-conversation"), first);
     house.stop().await;
 }
+
+#[tokio::test]
+async fn a_stored_response_can_be_had_again_until_it_is_forgotten() {
+    let house = House::new(one_of_each()).await;
+    let http = reqwest::Client::new();
+    for backend in Dialect::ALL {
+        let mut client = Client::new(&house.url, Dialect::Responses);
+        client.say("Hello");
+        let answer = client.ask(backend.name()).await;
+        let url = format!("{}/v1/responses/{}", house.url, answer.body["id"].as_str().unwrap());
+        let again: Value =
+            serde_json::from_str(&http.get(&url).send().await.unwrap().text().await.unwrap()).unwrap();
+        assert_eq!(again, answer.body, "{backend}");
+        let forgotten = http.delete(&url).send().await.unwrap().text().await.unwrap();
+        assert!(forgotten.contains("\"deleted\":true"), "{forgotten}");
+        assert_eq!(http.get(&url).send().await.unwrap().status(), 404);
+        assert_eq!(http.delete(&url).send().await.unwrap().status(), 404);
+    }
+    house.stop().await;
+}

@@ -73,3 +73,18 @@ async fn the_answer_names_the_model_that_was_asked_for() {
     }
     house.stop().await;
 }
+
+#[tokio::test]
+async fn a_messages_stream_opens_with_a_count_of_the_prompt() {
+    let house = House::new(one_of_each()).await;
+    for backend in Dialect::ALL {
+        let mut client = Client::new(&house.url, Dialect::Messages);
+        client.stream = true;
+        client.say("Hello, this is a prompt of some length");
+        let raw = client.ask(backend.name()).await.raw;
+        let start = raw.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let start: serde_json::Value = serde_json::from_str(start).unwrap();
+        assert!(start["message"]["usage"]["input_tokens"].as_u64().unwrap() > 0, "{backend}: {start}");
+    }
+    house.stop().await;
+}

@@ -1,0 +1,69 @@
+//! Stored responses: had again, or forgotten.
+
+use super::reject::{own, reject};
+use super::{Ingress, admit};
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use http::header;
+use throughline_core::{Dialect, Failure, FailureKind, Text};
+use throughline_store::{Batch, Exchange, Exchanges, StoreError, Which, Write};
+use throughline_wire::json::Writer;
+
+/// Returns a stored response as it was given.
+pub async fn show(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
+    if let Err(failure) = admit(&ingress, &request) {
+        return reject(Dialect::Responses, &failure);
+    }
+    shown(&ingress, &id).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
+}
+
+/// Forgets a stored response; its entries stay in the history.
+pub async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
+    if let Err(failure) = admit(&ingress, &request) {
+        return reject(Dialect::Responses, &failure);
+    }
+    forgotten(&ingress, &id).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
+}
+
+async fn shown(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
+    let exchange = stored(ingress, id).await?;
+    let recording = ingress.gateway.history.recording(exchange.id, Which::Answer).await;
+    let answer = recording.map_err(|error| unreadable(&error))?.answer.ok_or_else(|| unknown(id))?;
+    Ok(json(answer.to_string()))
+}
+
+async fn forgotten(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
+    stored(ingress, id).await?;
+    let forget = Write::ForgetResponse { id: Text::from(id) };
+    let written = ingress.gateway.history.append(Batch::durable(vec![forget])).await;
+    written.map_err(|error| unreadable(&error))?;
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_str("id", id);
+    writer.field_str("object", "response.deleted");
+    writer.field_bool("deleted", true);
+    writer.end_object();
+    Ok(json(writer.into_string()))
+}
+
+/// Finds the exchange that a response came of, if the response may be had again.
+async fn stored(ingress: &Ingress, id: &str) -> Result<Exchange, Failure> {
+    let found = ingress.gateway.history.exchanges(Exchanges::Response(Text::from(id))).await;
+    let exchange = found.map_err(|error| unreadable(&error))?.items.into_iter().next();
+    let usable =
+        |exchange: &Exchange| exchange.response.as_ref().is_some_and(|mark| mark.stored && !mark.deleted);
+    exchange.filter(usable).ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &str) -> Failure {
+    let message = format!("no response is called `{id}`, or it was not to be stored");
+    own(FailureKind::NotFound, "throughline_no_such_response", message)
+}
+
+fn unreadable(error: &StoreError) -> Failure {
+    own(FailureKind::Overloaded, "throughline_store_failed", format!("the history cannot be read: {error}"))
+}
+
+fn json(body: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
