@@ -19,7 +19,7 @@ static HEAP: PeakAlloc = PeakAlloc;
 
 fn main() {
     println!("peak of the heap beyond the body, as a multiple of the body (aim: {AIM:.1})\n");
-    println!("{:<24} {:>8} {:>8}  {}", "way", "KB", "ratio", "aim");
+    println!("{:<24} {:>8} {:>8}  aim", "way", "KB", "ratio");
     for from in Dialect::ALL {
         let body = sample::request(from);
         let parsed = peak_of(|| drop(serde_json::from_str::<serde_json::Value>(&body)));

@@ -81,7 +81,7 @@ fn stream(dialect: Dialect) -> Vec<(Option<String>, String)> {
 }
 
 fn delta(number: usize) -> String {
-    format!(" word{number}{}", if number % 8 == 0 { "\n\t\"quoted\"" } else { "" })
+    format!(" word{number}{}", if number.is_multiple_of(8) { "\n\t\"quoted\"" } else { "" })
 }
 
 fn chat_stream() -> Vec<Value> {

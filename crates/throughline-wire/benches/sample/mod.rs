@@ -32,7 +32,7 @@ pub fn request(dialect: Dialect) -> String {
 }
 
 fn step(number: usize) -> Step {
-    let asks = number % (PAIRS / TALKS) == 0;
+    let asks = number.is_multiple_of(PAIRS / TALKS);
     let arguments = json!({
         "path": format!("crates/engine/src/part_{number}.rs"),
         "old": code(number, 3),
