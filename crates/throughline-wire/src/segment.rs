@@ -16,9 +16,7 @@ pub(crate) struct Segment<'e> {
 
 /// Splits entries into segments.
 pub(crate) fn segments(entries: &[Entry]) -> impl Iterator<Item = Segment<'_>> {
-    entries
-        .chunk_by(|a, b| a.side() == b.side())
-        .map(|entries| Segment { side: entries[0].side(), entries })
+    entries.chunk_by(|a, b| a.side() == b.side()).map(|entries| Segment { side: entries[0].side(), entries })
 }
 
 impl<'e> Segment<'e> {

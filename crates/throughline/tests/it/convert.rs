@@ -95,8 +95,12 @@ fn the_report_lists_each_change_with_place_and_reason() {
     let run = convert(&["--from", "chat", "--to", "messages", "--report", file.to_str().unwrap()], body);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let report = json(&std::fs::read_to_string(&file).unwrap());
-    let places: Vec<&str> =
-        report["changes"].as_array().unwrap().iter().map(|change| change["place"].as_str().unwrap()).collect();
+    let places: Vec<&str> = report["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| change["place"].as_str().unwrap())
+        .collect();
     assert!(places.contains(&"messages[1]") && places.contains(&"seed"), "{places:?}");
     assert_eq!(report["strategy"], "native");
     assert_eq!(report["rules"], "anthropic");
