@@ -1,7 +1,7 @@
 //! The simulated backend: a server that speaks all three dialects over real HTTP.
 //!
 //! It is as strict as the providers are: what they would refuse, it refuses, in their words and envelopes.
-//! Its [model](model) is simple and deterministic, or follows a [`Script`]. It keeps what it was sent
+//! Its model is simple and deterministic, or follows a [`Script`]. It keeps what it was sent
 //! ([`Sim::recorded`]), so that a test can assert on what really reached a backend.
 //!
 //! Invariants:
