@@ -9,6 +9,8 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
+use zstd::bulk::{Compressor, Decompressor};
+
 use crate::StoreError;
 
 /// How bytes are packed; part of the stored format.
@@ -57,7 +59,8 @@ const LEVEL: i32 = 3;
 
 thread_local! {
     // A context takes a megabyte and more to set up, so each thread keeps its own.
-    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 impl<'b> Packed<'b> {
@@ -141,8 +144,8 @@ fn unpack_with(dictionary: &[u8], codec: i64, size: usize, bytes: Vec<u8>) -> Re
     }
     let unpacked = match codec {
         0 => Ok(bytes),
-        1 => zstd::bulk::decompress(&bytes, size),
-        2 | 3 => zstd::bulk::Decompressor::with_dictionary(dictionary)
+        1 => decompress(&bytes, size),
+        2 | 3 => Decompressor::with_dictionary(dictionary)
             .and_then(|mut decompressor| decompressor.decompress(&bytes, size)),
         _ => return Err(damaged("has an unknown codec")),
     };
@@ -155,17 +158,19 @@ fn unpack_with(dictionary: &[u8], codec: i64, size: usize, bytes: Vec<u8>) -> Re
 fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|kept| match kept {
         Some(compressor) => compressor.compress(bytes),
-        None => {
-            let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
-            let packed = compressor.compress(bytes);
-            *kept = Some(compressor);
-            packed
-        }
+        None => kept.insert(Compressor::new(LEVEL)?).compress(bytes),
+    })
+}
+
+fn decompress(bytes: &[u8], size: usize) -> std::io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|kept| match kept {
+        Some(decompressor) => decompressor.decompress(bytes, size),
+        None => kept.insert(Decompressor::new()?).decompress(bytes, size),
     })
 }
 
 fn compress_with(dictionary: &[u8], bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    zstd::bulk::Compressor::with_dictionary(LEVEL, dictionary)?.compress(bytes)
+    Compressor::with_dictionary(LEVEL, dictionary)?.compress(bytes)
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {

@@ -1,6 +1,9 @@
 //! The suite that every store passes, and what holds for the durable one alone.
 
-#![expect(clippy::unwrap_used, reason = "what a case needs in order to begin is there, or the case has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a case needs in order to begin is there, or the case has failed"
+)]
 
 mod damage;
 mod fixtures;
