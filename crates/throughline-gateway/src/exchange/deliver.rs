@@ -18,7 +18,7 @@ use futures_util::stream;
 use http::{HeaderName, HeaderValue, header};
 use std::convert::Infallible;
 use throughline_core::{Ask, Dialect, Ending, Reply, Text};
-use throughline_store::ProviderEvent;
+use throughline_store::{ProviderEvent, StoreError};
 use throughline_wire::sse::write_event;
 use throughline_wire::{Stamp, encode_error, encode_reply};
 use tokio::sync::mpsc;
@@ -132,8 +132,9 @@ impl Stream {
     /// Writes the answer to the history, then tells the client that it is over.
     async fn close(mut self, mut relay: Relay) {
         let events = relay.take_events();
+        let whole = relay.take_whole();
         let (reply, closing) = relay.into_reply();
-        if let Err(error) = self.end(&reply, events).await {
+        if let Err(error) = self.end(&reply, whole, events).await {
             return self.unrecorded(&error).await;
         }
         // A client that is gone by now has all it waited for.
@@ -143,11 +144,12 @@ impl Stream {
     async fn end(
         &mut self,
         reply: &Reply,
+        whole: Option<Text>,
         events: Vec<ProviderEvent>,
-    ) -> Result<(), throughline_store::StoreError> {
+    ) -> Result<(), StoreError> {
         promise(&mut self.recorder, &self.ask, &self.stamp, reply, self.forwards);
-        let answer = (self.ask.dialect == Dialect::Responses)
-            .then(|| Text::from(encode_reply(Dialect::Responses, reply, &self.stamp, &self.ask)));
+        let written = || Text::from(encode_reply(Dialect::Responses, reply, &self.stamp, &self.ask));
+        let answer = (self.ask.dialect == Dialect::Responses).then(|| whole.unwrap_or_else(written));
         self.recorder.end(reply, 200, answer, events, now()).await
     }
 
@@ -160,7 +162,7 @@ impl Stream {
         }
     }
 
-    async fn unrecorded(self, error: &throughline_store::StoreError) {
+    async fn unrecorded(self, error: &StoreError) {
         let body = encode_error(self.ask.dialect, &unrecorded(error));
         let mut event = String::new();
         write_event(&mut event, (self.ask.dialect != Dialect::Chat).then_some("error"), &body);

@@ -20,6 +20,8 @@ pub struct Relay {
     way: Way,
     /// What ends the answer, held back until the history has it.
     closing: String,
+    /// The whole answer as a forwarded stream gives it at its end.
+    whole: Option<Text>,
     ending: Option<Ending>,
     begun: bool,
     events: Vec<ProviderEvent>,
@@ -49,6 +51,7 @@ impl Relay {
             assembler: Assembler::new(dialect),
             way,
             closing: String::new(),
+            whole: None,
             ending: None,
             begun: false,
             events: Vec::new(),
@@ -106,6 +109,11 @@ impl Relay {
         std::mem::take(&mut self.events)
     }
 
+    /// Returns the whole answer as a forwarded stream gave it at its end, where the dialect does that.
+    pub fn take_whole(&mut self) -> Option<Text> {
+        self.whole.take()
+    }
+
     /// Returns the reply and the closing that was held back.
     #[must_use]
     pub fn into_reply(mut self) -> (Reply, String) {
@@ -125,7 +133,11 @@ impl Relay {
                 None => None,
             };
             let target = if ends { &mut self.closing } else { &mut *out };
-            write_event(target, event.name.as_deref(), data.as_deref().unwrap_or(&event.data));
+            let data = data.as_deref().unwrap_or(&event.data);
+            write_event(target, event.name.as_deref(), data);
+            if ends && *dialect == Dialect::Responses {
+                self.whole = whole(data).or(self.whole.take());
+            }
         }
         self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
         self.handle_frames(frames, out);
@@ -174,6 +186,12 @@ fn complete(dialect: Dialect, closing: &mut String) {
 
 const fn is_stop(ending: &Ending) -> bool {
     matches!(ending, Ending::Stopped(_))
+}
+
+/// Returns the response that a terminal event carries.
+fn whole(data: &str) -> Option<Text> {
+    let document = Document::parse(data).ok()?;
+    document.root().field("response").map(|response| Text::from(response.raw()))
 }
 
 /// Returns the name of the event that carries an error.

@@ -69,8 +69,10 @@ async fn a_client_that_names_its_conversation_stays_in_it() {
 async fn a_stored_response_can_be_had_again_until_it_is_forgotten() {
     let house = House::new(one_of_each()).await;
     let http = reqwest::Client::new();
-    for backend in Dialect::ALL {
+    for (backend, stream) in Dialect::ALL.into_iter().flat_map(|dialect| [(dialect, false), (dialect, true)])
+    {
         let mut client = Client::new(&house.url, Dialect::Responses);
+        client.stream = stream;
         client.say("Hello");
         let answer = client.ask(backend.name()).await;
         let url = format!("{}/v1/responses/{}", house.url, answer.body["id"].as_str().unwrap());
