@@ -6,102 +6,53 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use throughline_core::{BlockId, BlockKind, FailureKind, Piece, Seal, Usage};
 
+/// Names recordings and what they are called here; a pure crate reads files at build time only.
+macro_rules! recordings {
+    ($($name:literal = $file:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../tests/golden/streams/responses/", $file, ".sse")))),*]
+    };
+}
+
+const RECORDINGS: &[(&str, &str)] = recordings! {
+    "text-then-call" = "text-then-call",
+    "parallel-calls" = "parallel-calls",
+    "thinking-then-call" = "thinking-then-call",
+    "reasoning-text" = "reasoning-text",
+    "reasoning-spec-names" = "reasoning-spec-names",
+    "annotations" = "annotations",
+    "refusal" = "refusal",
+    "custom-call" = "custom-call",
+    "namespaced-call" = "namespaced-call",
+    "hosted-tool-items" = "hosted-tool-items",
+    "failed" = "failed",
+    "failed-error-event-only" = "failed-error-event-only",
+    "failed-nested-error" = "failed-nested-error",
+    "incomplete-call" = "incomplete-call",
+    "truncated-inside-call" = "truncated-inside-call",
+    "unknown-events" = "unknown-events",
+    "no-done" = "no-done",
+    "announced-twice" = "deviations-announced-twice",
+    "arguments-only-in-done" = "deviations-arguments-only-in-done",
+    "arguments-only-in-item" = "deviations-arguments-only-in-item",
+    "data-only" = "deviations-data-only",
+    "double-completed" = "deviations-double-completed",
+    "empty-output" = "deviations-empty-output-in-completed",
+    "event-name-differs" = "deviations-event-name-differs",
+    "item-id-holds-call-id" = "deviations-item-id-holds-call-id",
+    "missing-fields" = "deviations-missing-fields",
+    "no-created" = "deviations-no-created",
+    "no-item-done" = "deviations-no-item-done",
+    "no-part-events" = "deviations-no-part-events",
+    "only-completed" = "deviations-only-completed",
+    "other-ids" = "deviations-other-ids-in-completed",
+    "rising-content-index" = "deviations-rising-content-index",
+    "summary-without-part" = "deviations-summary-without-part",
+    "type-only-in-event-name" = "deviations-type-only-in-event-name",
+};
+
 fn recorded(name: &str) -> String {
-    // Reading a file in a test of a pure crate is what `include_str!` is for.
-    let streams: &[(&str, &str)] = &[
-        ("text-then-call", include_str!("../../../tests/golden/streams/responses/text-then-call.sse")),
-        ("parallel-calls", include_str!("../../../tests/golden/streams/responses/parallel-calls.sse")),
-        (
-            "thinking-then-call",
-            include_str!("../../../tests/golden/streams/responses/thinking-then-call.sse"),
-        ),
-        ("reasoning-text", include_str!("../../../tests/golden/streams/responses/reasoning-text.sse")),
-        (
-            "reasoning-spec-names",
-            include_str!("../../../tests/golden/streams/responses/reasoning-spec-names.sse"),
-        ),
-        ("annotations", include_str!("../../../tests/golden/streams/responses/annotations.sse")),
-        ("refusal", include_str!("../../../tests/golden/streams/responses/refusal.sse")),
-        ("custom-call", include_str!("../../../tests/golden/streams/responses/custom-call.sse")),
-        ("namespaced-call", include_str!("../../../tests/golden/streams/responses/namespaced-call.sse")),
-        ("hosted-tool-items", include_str!("../../../tests/golden/streams/responses/hosted-tool-items.sse")),
-        ("failed", include_str!("../../../tests/golden/streams/responses/failed.sse")),
-        (
-            "failed-error-event-only",
-            include_str!("../../../tests/golden/streams/responses/failed-error-event-only.sse"),
-        ),
-        (
-            "failed-nested-error",
-            include_str!("../../../tests/golden/streams/responses/failed-nested-error.sse"),
-        ),
-        ("incomplete-call", include_str!("../../../tests/golden/streams/responses/incomplete-call.sse")),
-        (
-            "truncated-inside-call",
-            include_str!("../../../tests/golden/streams/responses/truncated-inside-call.sse"),
-        ),
-        ("unknown-events", include_str!("../../../tests/golden/streams/responses/unknown-events.sse")),
-        ("no-done", include_str!("../../../tests/golden/streams/responses/no-done.sse")),
-        (
-            "announced-twice",
-            include_str!("../../../tests/golden/streams/responses/deviations-announced-twice.sse"),
-        ),
-        (
-            "arguments-only-in-done",
-            include_str!("../../../tests/golden/streams/responses/deviations-arguments-only-in-done.sse"),
-        ),
-        (
-            "arguments-only-in-item",
-            include_str!("../../../tests/golden/streams/responses/deviations-arguments-only-in-item.sse"),
-        ),
-        ("data-only", include_str!("../../../tests/golden/streams/responses/deviations-data-only.sse")),
-        (
-            "double-completed",
-            include_str!("../../../tests/golden/streams/responses/deviations-double-completed.sse"),
-        ),
-        (
-            "empty-output",
-            include_str!("../../../tests/golden/streams/responses/deviations-empty-output-in-completed.sse"),
-        ),
-        (
-            "event-name-differs",
-            include_str!("../../../tests/golden/streams/responses/deviations-event-name-differs.sse"),
-        ),
-        (
-            "item-id-holds-call-id",
-            include_str!("../../../tests/golden/streams/responses/deviations-item-id-holds-call-id.sse"),
-        ),
-        (
-            "missing-fields",
-            include_str!("../../../tests/golden/streams/responses/deviations-missing-fields.sse"),
-        ),
-        ("no-created", include_str!("../../../tests/golden/streams/responses/deviations-no-created.sse")),
-        ("no-item-done", include_str!("../../../tests/golden/streams/responses/deviations-no-item-done.sse")),
-        (
-            "no-part-events",
-            include_str!("../../../tests/golden/streams/responses/deviations-no-part-events.sse"),
-        ),
-        (
-            "only-completed",
-            include_str!("../../../tests/golden/streams/responses/deviations-only-completed.sse"),
-        ),
-        (
-            "other-ids",
-            include_str!("../../../tests/golden/streams/responses/deviations-other-ids-in-completed.sse"),
-        ),
-        (
-            "rising-content-index",
-            include_str!("../../../tests/golden/streams/responses/deviations-rising-content-index.sse"),
-        ),
-        (
-            "summary-without-part",
-            include_str!("../../../tests/golden/streams/responses/deviations-summary-without-part.sse"),
-        ),
-        (
-            "type-only-in-event-name",
-            include_str!("../../../tests/golden/streams/responses/deviations-type-only-in-event-name.sse"),
-        ),
-    ];
-    streams.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()).expect("a recording")
+    let found = RECORDINGS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| (*text).to_owned()).expect("a recording")
 }
 
 fn decode(stream: &str) -> Vec<Frame> {
