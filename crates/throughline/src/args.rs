@@ -41,6 +41,32 @@ pub enum Command {
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
     },
+    /// Switch to another backend, from the next request on
+    ///
+    /// A running gateway needs no restart. The switch holds until it is taken back or replaced; a model name
+    /// of the form BACKEND/MODEL in a request still chooses for that request.
+    Use(UseArgs),
+    /// List the backends: who answers, and what was learned about each
+    Backends,
+    /// List conversations, the latest first
+    Ls {
+        /// How many at most
+        #[arg(long, value_name = "N", default_value = "20")]
+        limit: u32,
+    },
+    /// Show a conversation
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+        /// What to show of it
+        #[arg(long, default_value = "talk")]
+        view: View,
+    },
+    /// Search tool history and talk, the latest first
+    ///
+    /// All words must occur; "several words" in that order; test* stands for words that begin so. Nothing found
+    /// ends with exit code 1.
+    Search(SearchArgs),
     /// Translate request bodies from one dialect to another
     ///
     /// Reads one JSON document, or several (JSON Lines), and writes one line for each. Bad input ends with
@@ -62,6 +88,52 @@ pub enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// What to switch to.
+#[derive(Debug, clap::Args)]
+pub struct UseArgs {
+    /// The backend, and the model if it is not to be the one that requests ask for
+    #[arg(value_name = "BACKEND[/MODEL]", required_unless_present = "clear")]
+    pub backend: Option<String>,
+    /// Only in this conversation: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    pub conversation: Option<String>,
+    /// Take the switch back
+    #[arg(long, conflicts_with = "backend")]
+    pub clear: bool,
+}
+
+/// What to search for.
+#[derive(Debug, clap::Args)]
+pub struct SearchArgs {
+    /// The words
+    pub query: String,
+    /// Only calls and results of this tool
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only results that are failures
+    #[arg(long)]
+    pub failed: bool,
+    /// Only in this conversation: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    pub conversation: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub limit: u32,
+}
+
+/// What to show of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// What user and model said
+    Talk,
+    /// Every entry: instructions, thoughts, calls, results, and where each came from
+    Full,
+    /// Each tool call with its result, and how it stands
+    Pairs,
+    /// Each exchange: attempts, changes, and the body that was sent, to the byte
+    Sent,
 }
 
 /// What to do with the configuration.

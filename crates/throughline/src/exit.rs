@@ -7,6 +7,9 @@ use std::process::ExitCode;
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
+    /// The answer is "no": not there, not found.
+    #[error("{0}")]
+    No(String),
     /// What the user gave is wrong.
     #[error("{message}")]
     BadInput {
@@ -37,6 +40,7 @@ impl CommandError {
     /// Returns the exit code that stands for it.
     pub fn code(&self) -> ExitCode {
         match self {
+            Self::No(_) => ExitCode::from(1),
             Self::BadInput { .. } | Self::File { .. } => ExitCode::from(2),
             Self::Store(_) => ExitCode::from(4),
         }
@@ -46,7 +50,7 @@ impl CommandError {
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::BadInput { hint, .. } => *hint,
-            Self::File { .. } | Self::Store(_) => None,
+            Self::No(_) | Self::File { .. } | Self::Store(_) => None,
         }
     }
 }

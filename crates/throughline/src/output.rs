@@ -2,7 +2,120 @@
 
 use crate::exit::CommandError;
 use anstyle::{AnsiColor, Style};
-use std::io::{ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::{ErrorKind, IsTerminal, Write};
+use throughline_gateway::view;
+use throughline_store::Moment;
+use throughline_wire::json::Writer;
+
+/// How text looks on standard output.
+///
+/// Styles are left out where nobody would see them, rather than taken out later: what is recorded goes into
+/// a pipe as it is, escape sequences and all. On a terminal those are made visible and do nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Ink {
+    styled: bool,
+    on_terminal: bool,
+}
+
+impl Ink {
+    /// Returns the ink for standard output, as the user chose colours.
+    pub fn of_stdout() -> Self {
+        let stdout = std::io::stdout();
+        let styled = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        Self { styled, on_terminal: stdout.is_terminal() }
+    }
+
+    /// Returns what stands out.
+    pub fn bold(&self, text: &str) -> String {
+        self.styled(Style::new().bold(), text)
+    }
+
+    /// Returns what is there for completeness.
+    pub fn dim(&self, text: &str) -> String {
+        self.styled(Style::new().dimmed(), text)
+    }
+
+    /// Returns what went well.
+    pub fn good(&self, text: &str) -> String {
+        self.styled(Style::new().fg_color(Some(AnsiColor::Green.into())), text)
+    }
+
+    /// Returns what did not.
+    pub fn bad(&self, text: &str) -> String {
+        self.styled(Style::new().fg_color(Some(AnsiColor::Red.into())), text)
+    }
+
+    /// Returns text of others in a form that cannot take the terminal over.
+    pub fn tame<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let is_wild = |c: char| c.is_control() && c != '\n' && c != '\t';
+        if !self.on_terminal || !text.contains(is_wild) {
+            return Cow::Borrowed(text);
+        }
+        text.chars()
+            .map(|c| if is_wild(c) { c.escape_default().to_string() } else { c.to_string() })
+            .collect()
+    }
+
+    /// Returns text of others, each line behind two spaces, with a line break at the end.
+    pub fn block(&self, text: &str) -> String {
+        self.tame(text)
+            .lines()
+            .map(|line| if line.is_empty() { "\n".into() } else { format!("  {line}\n") })
+            .collect()
+    }
+
+    /// Returns text of others whose further lines stand `indent` spaces in.
+    pub fn hanging(&self, text: &str, indent: usize) -> String {
+        let lines: Vec<String> = self.tame(text).lines().map(str::to_owned).collect();
+        lines.join(&format!("\n{:indent$}", ""))
+    }
+
+    /// Returns rows in columns under their names; nothing if there are no rows.
+    pub fn table<const N: usize>(&self, names: &[&str; N], rows: &[[String; N]]) -> String {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let width = |column: usize| {
+            let widths = rows.iter().map(|row| row[column].chars().count());
+            widths.max().unwrap_or(0).max(names[column].len())
+        };
+        let widths: [usize; N] = std::array::from_fn(width);
+        let line = |cells: &[&str; N]| {
+            let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        let mut text = format!("{}\n", self.dim(&line(names)));
+        for row in rows {
+            text.push_str(&line(&std::array::from_fn(|column| row[column].as_str())));
+            text.push('\n');
+        }
+        text
+    }
+
+    fn styled(self, style: Style, text: &str) -> String {
+        if self.styled { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+}
+
+/// Returns a moment in UTC, to the second.
+pub fn seconds(moment: Moment) -> String {
+    let iso = view::iso(moment);
+    match iso.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => iso,
+    }
+}
+
+/// Returns items as JSON Lines.
+pub fn json_lines<T>(items: &[T], write: impl Fn(&mut Writer, &T)) -> String {
+    let line = |item: &T| {
+        let mut writer = Writer::new();
+        write(&mut writer, item);
+        writer.into_string() + "\n"
+    };
+    items.iter().map(line).collect()
+}
 
 /// Writes to standard output, all or nothing.
 pub fn print(text: &str) -> Result<(), CommandError> {

@@ -1,9 +1,15 @@
 //! The commands, one file each.
 
+mod backends;
 mod config;
 mod convert;
+mod history;
+mod ls;
+mod search;
 mod serve;
+mod show;
 mod sim;
+mod switch;
 
 use crate::args::{Args, Command};
 use crate::exit::CommandError;
@@ -15,6 +21,11 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
     refuse_idle_options(args)?;
     match &args.command {
         Command::Serve { listen } => serve::run(listen.as_deref(), args),
+        Command::Use(asked) => switch::run(asked, args),
+        Command::Backends => backends::run(args),
+        Command::Ls { limit } => ls::run(*limit, args),
+        Command::Show { id, view } => show::run(id, *view, args),
+        Command::Search(search) => search::run(search, args),
         Command::Convert(convert) => convert::run(convert, args.quiet),
         Command::Config { action } => config::run(action.as_ref(), args),
         Command::Sim(sim) => sim::run(sim),

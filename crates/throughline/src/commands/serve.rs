@@ -1,14 +1,14 @@
 //! `throughline serve`: the gateway.
 
+use super::history;
 use crate::args::Args;
 use crate::exit::CommandError;
 use crate::output;
 use std::sync::Arc;
-use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, StoreLocation, load};
+use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
 use throughline_gateway::gateway::Gateway;
 use throughline_gateway::server;
 use throughline_sim::{Sim, SimOptions};
-use throughline_store::{History, Sqlite, SqliteOptions};
 use tokio::net::TcpListener;
 
 /// Serves until it is told to stop.
@@ -22,7 +22,7 @@ pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
 }
 
 async fn serve(config: Config, quiet: bool) -> Result<(), CommandError> {
-    let history = open(&config)?;
+    let history = history::open(&config)?;
     let simulated = simulated(&config).await?;
     let base_url = simulated.as_ref().map(Sim::base_url);
     let listen = config.listen;
@@ -46,22 +46,6 @@ fn hint(config: &Config) -> &'static str {
     match config.backends_from {
         BackendsFrom::Nobody => " (simulated: no backend is configured and no key was found)",
         BackendsFrom::File | BackendsFrom::Keys => "",
-    }
-}
-
-fn open(config: &Config) -> Result<Arc<dyn History>, CommandError> {
-    match &config.store.location {
-        StoreLocation::Sqlite(file) => {
-            if let Some(folder) = file.parent() {
-                std::fs::create_dir_all(folder)
-                    .map_err(|source| CommandError::File { path: folder.display().to_string(), source })?;
-            }
-            let opened = Sqlite::open(file, SqliteOptions::default());
-            Ok(Arc::new(opened.map_err(|error| CommandError::Store(error.to_string()))?))
-        }
-        StoreLocation::Postgres(_) => {
-            Err(CommandError::bad_input("store.url: PostgreSQL is not supported yet; use `sqlite:FILE`"))
-        }
     }
 }
 

@@ -6,4 +6,5 @@ mod cli;
 mod config;
 mod convert;
 mod documents;
+mod record;
 mod sim;

@@ -1,0 +1,54 @@
+//! `throughline search`: find tool history and talk by words.
+
+use super::history;
+use crate::args::{Args, SearchArgs};
+use crate::exit::CommandError;
+use crate::output::{self, Ink, json_lines};
+use throughline_core::{Outcome, Text};
+use throughline_gateway::view;
+use throughline_store::{Hit, KeptKind, Paging, Search};
+
+/// Searches. Nothing found is the answer "no".
+pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
+    let history = history::open_to_read(&history::configured(args)?)?;
+    let page = history::wait(async {
+        let conversation = match &asked.conversation {
+            Some(typed) => Some(history::find(&*history, typed).await?),
+            None => None,
+        };
+        let search = Search {
+            words: asked.query.clone(),
+            tool: asked.tool.as_deref().map(Text::from),
+            failed: asked.failed,
+            conversation,
+            paging: Paging::first(asked.limit),
+            ..Search::default()
+        };
+        Ok(history.search(search).await?)
+    })?;
+    if page.items.is_empty() {
+        return Err(CommandError::No("nothing was found".into()));
+    }
+    if args.json {
+        return output::print(&json_lines(&page.items, view::write_hit));
+    }
+    let ink = Ink::of_stdout();
+    output::print(&page.items.iter().map(|hit| shown(hit, &ink)).collect::<String>())?;
+    if page.next.is_some() && !args.quiet {
+        output::remark("there is more; --limit shows it");
+    }
+    Ok(())
+}
+
+fn shown(hit: &Hit, ink: &Ink) -> String {
+    let kind = ink.bold(view::found_name(hit.kind));
+    let tool = hit.tool.as_deref().map(|tool| format!(" {}", ink.tame(tool))).unwrap_or_default();
+    let outcome = match hit.kind {
+        KeptKind::Returned(Outcome::Ok) | KeptKind::Said(_) | KeptKind::Thought => String::new(),
+        KeptKind::Returned(outcome) => format!(" {}", ink.bad(view::outcome_name(outcome))),
+        KeptKind::Called | KeptKind::Other => String::new(),
+    };
+    let at = output::seconds(hit.at);
+    let place = ink.dim(&format!("{at}  {}", hit.conversation));
+    format!("{place}  {kind}{tool}{outcome}\n    {}\n", ink.tame(&hit.snippet))
+}

@@ -1,0 +1,146 @@
+//! `throughline show`: one conversation, in one of four views.
+//!
+//! `talk` and `pairs` show the branch that was added to last; `full` shows every entry of every branch, and
+//! `sent` every exchange. With `--json` each view is JSON Lines.
+
+mod sent;
+
+use super::history;
+use crate::args::{Args, View};
+use crate::exit::CommandError;
+use crate::output::{self, Ink, json_lines};
+use throughline_core::{ConversationId, EntryId, Kind, Role, Text, Thought};
+use throughline_gateway::view::{self, Pair};
+use throughline_store::{Conversations, Entries, History, Kept};
+
+/// Prints a conversation.
+pub fn run(typed: &str, wanted: View, args: &Args) -> Result<(), CommandError> {
+    let history = history::open_to_read(&history::configured(args)?)?;
+    let ink = Ink::of_stdout();
+    let text = history::wait(async {
+        let id = history::find(&*history, typed).await?;
+        let body = body(&*history, &id, wanted, args.json, &ink).await?;
+        let heading = if args.json { String::new() } else { heading(&*history, &id, &ink).await? };
+        Ok(heading + &body)
+    })?;
+    output::print(&text)
+}
+
+async fn body(
+    history: &dyn History,
+    id: &ConversationId,
+    wanted: View,
+    json: bool,
+    ink: &Ink,
+) -> Result<String, CommandError> {
+    let kept = match wanted {
+        View::Talk | View::Pairs => view::latest_branch(history, id).await?,
+        View::Full => history.entries(Entries::Conversation(id.clone())).await?,
+        View::Sent => return sent::shown(history, id, json, ink).await,
+    };
+    Ok(match (wanted, json) {
+        (View::Pairs, true) => json_lines(&view::pairs(&kept), view::write_pair),
+        (View::Pairs, false) => view::pairs(&kept).iter().map(|pair| pair_shown(pair, ink)).collect(),
+        (View::Talk, true) => json_lines(&talk(&kept), |writer, kept| view::write_entry(writer, kept)),
+        (View::Talk, false) => talk(&kept).iter().map(|kept| said(kept, ink)).collect(),
+        (_, true) => json_lines(&kept, view::write_entry),
+        (_, false) => full(&kept, ink),
+    })
+}
+
+async fn heading(history: &dyn History, id: &ConversationId, ink: &Ink) -> Result<String, CommandError> {
+    let page = view::list(history, Conversations::One(id.clone())).await?;
+    let Some(listed) = page.items.first() else { return Ok(String::new()) };
+    let heading = &listed.heading;
+    let title = ink.bold(&ink.tame(heading.title.as_deref().unwrap_or("without a title")));
+    let begun = output::seconds(heading.created);
+    let (entries, exchanges) = (heading.entries, heading.exchanges);
+    let facts = format!("{id}  begun {begun}  entries {entries}  exchanges {exchanges}");
+    Ok(format!("{title}\n{}\n\n", ink.dim(&facts)))
+}
+
+/// Returns what user and model said to each other; the operator's words are in the full view.
+fn talk(branch: &[Kept]) -> Vec<&Kept> {
+    let is_talk = |kept: &&Kept| {
+        let role = kept.entry.as_said().map(|said| said.role);
+        matches!(role, Some(Role::User | Role::Assistant))
+    };
+    branch.iter().filter(is_talk).collect()
+}
+
+fn said(kept: &Kept, ink: &Ink) -> String {
+    let Some(said) = kept.entry.as_said() else { return String::new() };
+    let role = ink.bold(view::role_name(said.role));
+    format!("{role}\n{}\n", ink.block(&view::text_of(&said.parts)))
+}
+
+fn full(kept: &[Kept], ink: &Ink) -> String {
+    let mut text = String::new();
+    let mut before = None;
+    for each in kept {
+        if before.is_some() && each.parent.as_ref() != before {
+            let parent = each.parent.as_ref().map_or("the beginning", EntryId::as_str);
+            text.push_str(&format!("{}\n", ink.dim(&format!("-- a branch, behind {parent}"))));
+        }
+        text.push_str(&entry_shown(each, ink));
+        before = Some(&each.id);
+    }
+    text
+}
+
+fn entry_shown(kept: &Kept, ink: &Ink) -> String {
+    let (label, content) = match &kept.entry.kind {
+        Kind::Said(said) => (ink.bold(view::role_name(said.role)), view::text_of(&said.parts)),
+        Kind::Thought(thought) => (ink.bold("thought"), thought_text(thought)),
+        Kind::Called(call) => (
+            ink.bold(&ink.tame(&format!("called {} [{}]", call.name, call.id))),
+            call.input.text().to_string(),
+        ),
+        Kind::Returned(returned) => {
+            let call = returned.call_id.as_deref().unwrap_or("no id");
+            let label = format!("returned {} [{call}]", view::outcome_name(returned.outcome));
+            let label = ink.tame(&label);
+            let label = if returned.outcome.is_error() { ink.bad(&label) } else { ink.bold(&label) };
+            (label, view::text_of(&returned.parts))
+        }
+        Kind::HandedOver(handover) => (ink.bold("handed over"), handover.reason.to_string()),
+        Kind::Summarised(summary) => {
+            (ink.bold(&format!("summary of {} entries", summary.covers)), summary.text.to_string())
+        }
+        Kind::Reference { id } => (ink.bold("reference"), id.to_string()),
+        Kind::Opaque { kind } => (ink.bold("opaque"), kind.to_string()),
+    };
+    let origin = kept.entry.origin.as_ref().map(|origin| format!("  {}/{}", origin.backend, origin.model));
+    let at = output::seconds(kept.at);
+    let facts = ink.dim(&ink.tame(&format!("{at}  {}{}", kept.id, origin.unwrap_or_default())));
+    format!("{label}  {facts}\n{}\n", ink.block(&content))
+}
+
+fn thought_text(thought: &Thought) -> String {
+    let readable = if thought.content.is_empty() { &thought.summary } else { &thought.content };
+    let mut texts: Vec<&str> = readable.iter().map(Text::as_str).collect();
+    if thought.seal.is_some() {
+        texts.push("[sealed by its issuer]");
+    }
+    texts.join("\n")
+}
+
+fn pair_shown(pair: &Pair<'_>, ink: &Ink) -> String {
+    let state = view::state_name(pair.state);
+    let state = if state == "ok" { ink.good(state) } else { ink.bad(state) };
+    let call = pair.call.and_then(|kept| kept.entry.as_call());
+    let returned = pair.result.and_then(|kept| kept.entry.as_return());
+    let name = call.map(|call| &call.name).or_else(|| returned.and_then(|returned| returned.name.as_ref()));
+    let id = call.map(|call| &call.id).or_else(|| returned.and_then(|returned| returned.call_id.as_ref()));
+    let name = ink.bold(&ink.tame(name.map_or("(unknown tool)", Text::as_str)));
+    let id = ink.dim(&ink.tame(id.map_or("no id", Text::as_str)));
+    let oddity = pair.oddity.map(|oddity| format!("  {}", ink.dim(view::oddity_words(oddity))));
+    let mut text = format!("{name}  {state}  {id}{}\n", oddity.unwrap_or_default());
+    if let Some(call) = call {
+        text.push_str(&format!("  call    {}\n", ink.hanging(call.input.text(), 10)));
+    }
+    if let Some(returned) = returned {
+        text.push_str(&format!("  result  {}\n", ink.hanging(&view::text_of(&returned.parts), 10)));
+    }
+    text
+}

@@ -1,0 +1,79 @@
+//! The exchanges of a conversation: what each backend was sent, to the byte, and what was changed for it.
+
+use crate::exit::CommandError;
+use crate::output::{self, Ink, json_lines};
+use throughline_core::ConversationId;
+use throughline_gateway::view;
+use throughline_store::{Attempt, Exchange, History, Recording, Which};
+use throughline_wire::json::Document;
+
+/// Shows all exchanges, the earliest first.
+pub async fn shown(
+    history: &dyn History,
+    id: &ConversationId,
+    json: bool,
+    ink: &Ink,
+) -> Result<String, CommandError> {
+    let mut text = String::new();
+    for (number, exchange) in (1..).zip(view::exchanges(history, id).await?) {
+        let recording = history.recording(exchange.id.clone(), Which::Sent).await?;
+        if json {
+            let write = |writer: &mut _, each: &Exchange| view::write_exchange(writer, each, &recording.sent);
+            text.push_str(&json_lines(std::slice::from_ref(&exchange), write));
+        } else {
+            text.push_str(&exchange_shown(number, &exchange, &recording, ink));
+        }
+    }
+    Ok(text)
+}
+
+fn exchange_shown(number: usize, exchange: &Exchange, recording: &Recording, ink: &Ink) -> String {
+    let title = ink.bold(&format!("exchange {number}"));
+    let started = output::seconds(exchange.started);
+    let asked = exchange.asked_model.as_deref().unwrap_or("no model");
+    let client = exchange.client.as_deref().unwrap_or("unnamed client");
+    let ending = exchange.ending.as_deref().unwrap_or("under way");
+    let facts = format!("{}  {started}  {} asked for {asked} by {client}", exchange.id, exchange.dialect);
+    let mut text = format!("{title}  {ending}  {}\n", ink.dim(&ink.tame(&facts)));
+    for (at, attempt) in (0_u32..).zip(&exchange.attempts) {
+        let body = recording.sent.iter().find(|(number, _)| *number == at).map(|(_, body)| &**body);
+        text.push_str(&attempt_shown(at + 1, attempt, body, ink));
+    }
+    text.push('\n');
+    text
+}
+
+fn attempt_shown(number: u32, attempt: &Attempt, body: Option<&[u8]>, ink: &Ink) -> String {
+    let name = ink.bold(&attempt.backend);
+    let model = ink.tame(attempt.model.as_deref().unwrap_or("no model"));
+    let strategy = attempt.strategy.as_deref().unwrap_or("no strategy");
+    let came_of = match (&attempt.failure, attempt.status) {
+        (Some(failure), _) => ink.bad(&ink.tame(failure)),
+        (None, Some(status)) => status.to_string(),
+        (None, None) => "no answer yet".to_owned(),
+    };
+    let took = attempt.ended.map(|ended| format!(" in {} ms", ended.0 - attempt.started.0));
+    let mut text = format!(
+        "  attempt {number}  {name}  {} {model}  {strategy}  {came_of}{}\n",
+        attempt.dialect,
+        took.unwrap_or_default()
+    );
+    attempt.report.iter().for_each(|report| text.push_str(&changes_shown(report, ink)));
+    match body {
+        Some(body) => text.push_str(&format!("{}\n", ink.tame(&String::from_utf8_lossy(body)))),
+        None => text.push_str("  (the body was not kept)\n"),
+    }
+    text
+}
+
+/// Shows the changes of a report, which the record keeps as JSON.
+fn changes_shown(report: &str, ink: &Ink) -> String {
+    let Ok(document) = Document::parse(report) else { return format!("    {}\n", ink.tame(report)) };
+    let Some(changes) = document.root().field("changes") else { return String::new() };
+    let change = |change: throughline_wire::json::Node<'_>| {
+        let field = |name| change.field(name).and_then(|value| value.as_str()).unwrap_or_default();
+        let line = format!("{} {}: {}", field("action"), field("place"), field("reason"));
+        format!("    {}\n", ink.tame(&line))
+    };
+    changes.items().map(change).collect()
+}

@@ -1,0 +1,59 @@
+//! `throughline use`: switch to another backend, everywhere or in one conversation.
+//!
+//! The switch is written into the history, where a running gateway looks for each request; so it needs no
+//! gateway to talk to, and holds for one that is started later.
+
+use super::history;
+use crate::args::{Args, UseArgs};
+use crate::exit::CommandError;
+use crate::output;
+use throughline_gateway::gateway::now;
+use throughline_gateway::switch;
+use throughline_store::Scope;
+use throughline_wire::json::Writer;
+
+/// Makes a switch, or takes it back.
+pub fn run(asked: &UseArgs, args: &Args) -> Result<(), CommandError> {
+    let config = history::configured(args)?;
+    let pick = asked.backend.as_deref().map(|text| switch::checked(&config, text)).transpose();
+    let pick = pick.map_err(|error| CommandError::bad_input(error.to_string()))?;
+    let history = history::open(&config)?;
+    let scope = history::wait(async {
+        let scope = match &asked.conversation {
+            Some(typed) => Scope::Conversation(history::find(&*history, typed).await?),
+            None => Scope::Everywhere,
+        };
+        history.append(switch::batch(scope.clone(), pick.as_ref(), now())).await?;
+        Ok(scope)
+    })?;
+    let backend = pick.map(|pick| pick.to_string());
+    if args.json {
+        return output::print(&format!("{}\n", said(backend.as_deref(), &scope)));
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    let place = match &scope {
+        Scope::Everywhere => "all conversations".to_owned(),
+        Scope::Conversation(id) => id.to_string(),
+    };
+    output::print(&match backend {
+        Some(backend) => format!("{place}: {backend}, from the next request on\n"),
+        None => format!("{place}: no switch any more, from the next request on\n"),
+    })
+}
+
+fn said(backend: Option<&str>, scope: &Scope) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    match backend {
+        Some(backend) => writer.field_str("backend", backend),
+        None => writer.field_null("backend"),
+    }
+    match scope {
+        Scope::Everywhere => writer.field_null("conversation"),
+        Scope::Conversation(id) => writer.field_str("conversation", id.as_str()),
+    }
+    writer.end_object();
+    writer.into_string()
+}

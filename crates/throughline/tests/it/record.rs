@@ -1,0 +1,259 @@
+//! Reading the record and switching, while a gateway serves: a conversation with a tool, and then every view.
+
+use crate::cli::{Run, scratch};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+const CONFIG: &str = r#"
+active = "one"
+[[backends]]
+name = "one"
+dialect = "chat"
+base_url = "sim:"
+api_key = "none"
+default_model = "first-model"
+[[backends]]
+name = "two"
+dialect = "messages"
+base_url = "sim:"
+api_key = "none"
+default_model = "second-model"
+"#;
+
+/// A gateway that runs, with a folder of its own.
+struct Served {
+    folder: PathBuf,
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(name: &str) -> Self {
+        let folder = scratch(&format!("record-{name}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("throughline.toml"), CONFIG).unwrap();
+        let mut child = command(&folder, &["serve", "--listen", "127.0.0.1:0", "--data", "data"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (_, rest) = line.split_once("http://").unwrap();
+        let address = rest.split(',').next().unwrap().to_owned();
+        Self { folder, child, address }
+    }
+
+    /// Runs a command beside the gateway.
+    fn run(&self, args: &[&str]) -> Run {
+        let args: Vec<&str> = args.iter().copied().chain(["--data", "data"]).collect();
+        let output = command(&self.folder, &args).output().unwrap();
+        Run {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
+    fn shown(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        run.stdout
+    }
+
+    fn lines(&self, args: &[&str]) -> Vec<Value> {
+        self.shown(args).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Sends a request and returns the status, the head and the body of the answer.
+    fn http(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, _, body) = self.http("GET", path, "");
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// Says something and returns the backend that answered, and the conversation.
+    fn say(&self, messages: &[Value]) -> (Value, String, String) {
+        let body = json!({"model": "any", "messages": messages, "tools": [{"type": "function", "function": {
+            "name": "read_file",
+            "description": "Read a file",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+        }}]});
+        let (status, head, body) = self.http("POST", "/v1/chat/completions", &body.to_string());
+        assert_eq!(status, 200, "{body}");
+        let header = |name: &str| {
+            let line = head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+            line.unwrap_or_else(|| panic!("{name}: {head}")).to_owned()
+        };
+        let message = body["choices"][0]["message"].clone();
+        (message, header("x-throughline-backend"), header("x-throughline-conversation"))
+    }
+
+    /// Has a conversation of two turns with a tool in it, and returns its messages and its id.
+    fn talk(&self) -> (Vec<Value>, String) {
+        let mut messages = vec![json!({"role": "user", "content": "Read the file src/marmot.rs please."})];
+        let (answer, _, id) = self.say(&messages);
+        let call = answer["tool_calls"][0]["id"].as_str().unwrap().to_owned();
+        messages.push(answer);
+        messages.push(json!({"role": "tool", "tool_call_id": call, "content": "fn burrow() { /* dig */ }"}));
+        let (answer, _, same) = self.say(&messages);
+        assert!(answer["content"].as_str().unwrap().contains("burrow"), "{answer}");
+        assert_eq!(id, same);
+        messages.push(answer);
+        (messages, id)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(folder: &PathBuf, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
+    command.args(args).current_dir(folder).env_clear().env("HOME", folder).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn the_record_is_read_while_it_is_written() {
+    let served = Served::start("read");
+    let (_, id) = served.talk();
+
+    let list = served.shown(&["ls"]);
+    assert!(list.contains(&id) && list.contains("Read the file src/marmot.rs please."), "{list}");
+    let listed = &served.lines(&["ls", "--json", "--limit", "1"])[0];
+    assert_eq!((&listed["id"], &listed["backend"]), (&id.clone().into(), &"one".into()));
+    assert_eq!((&listed["entries"], &listed["exchanges"]), (&4.into(), &2.into()));
+
+    let talk = served.shown(&["show", &id]);
+    assert!(talk.contains("user\n  Read the file src/marmot.rs please.\n"), "{talk}");
+    assert!(!talk.contains("called") && !talk.contains('\u{1b}'), "{talk}");
+    let full = served.shown(&["show", &id, "--view", "full"]);
+    for part in ["called read_file [", "returned ok [", "fn burrow() { /* dig */ }", "  one/"] {
+        assert!(full.contains(part), "{part}: {full}");
+    }
+    let pairs = served.lines(&["show", &id, "--view", "pairs", "--json"]);
+    assert_eq!((pairs.len(), &pairs[0]["state"]), (1, &"ok".into()));
+    assert_eq!(pairs[0]["call"]["call_id"], pairs[0]["result"]["call_id"]);
+    let pairs = served.shown(&["show", &id, "--view", "pairs"]);
+    assert!(pairs.contains("read_file  ok") && pairs.contains("  result  fn burrow()"), "{pairs}");
+
+    let found = served.shown(&["search", "burrow", "--tool", "read_file"]);
+    assert!(found.contains(&id) && found.contains("returned read_file"), "{found}");
+    assert_eq!(served.lines(&["search", "burrow", "--conversation", &id, "--json"]).len(), 2);
+    let run = served.run(&["search", "burrow", "--failed"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+}
+
+#[test]
+fn what_was_sent_is_shown_to_the_byte() {
+    let served = Served::start("sent");
+    let (_, id) = served.talk();
+    let exchanges = served.lines(&["show", &id, "--view", "sent", "--json"]);
+    assert_eq!(exchanges.len(), 2);
+    let text = served.shown(&["show", &id, "--view", "sent"]);
+    for exchange in &exchanges {
+        let attempt = &exchange["attempts"][0];
+        assert_eq!((&attempt["backend"], &attempt["model"]), (&"one".into(), &"first-model".into()));
+        assert_eq!((&attempt["strategy"], &attempt["status"]), (&"native".into(), &200.into()));
+        let body = attempt["body"].as_str().unwrap();
+        assert!(text.contains(body), "{body}");
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["messages"][0]["content"], "Read the file src/marmot.rs please.");
+    }
+    assert!(text.contains("attempt 1  one  chat first-model  native  200"), "{text}");
+}
+
+#[test]
+fn a_conversation_goes_by_the_beginning_of_its_id() {
+    let served = Served::start("prefix");
+    let (_, id) = served.talk();
+    let bare = id.strip_prefix("conv_").unwrap();
+    assert_eq!(served.shown(&["show", &bare[..bare.len() - 3]]), served.shown(&["show", &id]));
+    let run = served.run(&["show", "conv_nothing"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("no conversation is called `conv_nothing`"), "{}", run.stderr);
+    served.say(&[json!({"role": "user", "content": "Something else."})]);
+    let run = served.run(&["show", "conv_"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("several conversations begin with"), "{}", run.stderr);
+}
+
+#[test]
+fn a_switch_holds_from_the_next_request_on() {
+    let served = Served::start("switch");
+    let (mut messages, id) = served.talk();
+    served.shown(&["use", "two/third-model", "--conversation", &id]);
+    messages.push(json!({"role": "user", "content": "And from memory, what did src/marmot.rs say?"}));
+    let (answer, backend, same) = served.say(&messages);
+    assert_eq!((backend.as_str(), &same), ("two", &id));
+    assert!(answer["content"].as_str().unwrap().contains("burrow"), "{answer}");
+    let exchanges = served.lines(&["show", &id, "--view", "sent", "--json"]);
+    assert_eq!(exchanges[2]["attempts"][0]["model"], "third-model");
+
+    let elsewhere = [json!({"role": "user", "content": "Hello."})];
+    assert_eq!(served.say(&elsewhere).1, "one");
+    served.shown(&["use", "two"]);
+    assert_eq!(served.say(&elsewhere).1, "two");
+    assert!(served.shown(&["backends"]).contains("active (switched to two)"));
+    served.shown(&["use", "--clear"]);
+    assert_eq!(served.say(&elsewhere).1, "one");
+
+    let run = served.run(&["use", "nobody"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("there are: one, two"), "{}", run.stderr);
+    assert_eq!(served.run(&["use", "two", "--conversation", "conv_nothing"]).code, 1);
+}
+
+#[test]
+fn the_same_over_http() {
+    let served = Served::start("http");
+    let (messages, id) = served.talk();
+    assert_eq!(served.get("/api/conversations?limit=5")["conversations"][0]["id"], *id);
+    let whole = served.get(&format!("/api/conversations/{id}"));
+    assert_eq!(whole["entries"].as_array().unwrap().len(), 4);
+    assert_eq!(whole["exchanges"][1]["attempts"][0]["backend"], "one");
+    let pairs = served.get(&format!("/api/conversations/{id}/pairs"));
+    assert_eq!(pairs["pairs"][0]["result"]["text"], "fn burrow() { /* dig */ }");
+    assert_eq!(served.get("/api/search?q=burrow&tool=read_file")["hits"][0]["conversation"], *id);
+
+    let (status, ..) = served.http("PUT", "/api/active", r#"{"backend":"two"}"#);
+    assert_eq!((status, served.say(&messages[..1]).1.as_str()), (200, "two"));
+    let backends = served.get("/api/backends");
+    assert_eq!((&backends["active"], &backends["switched"]), (&"one".into(), &"two".into()));
+    let path = format!("/api/conversations/{id}/backend");
+    assert_eq!(served.http("PUT", &path, r#"{"backend":"one/x"}"#).0, 200);
+    assert_eq!(served.http("PUT", "/api/active", "null").0, 200);
+    assert_eq!(served.get("/api/backends")["switched"], Value::Null);
+
+    let (status, _, body) = served.http("PUT", "/api/active", r#"{"backend":"nobody"}"#);
+    assert_eq!((status, &body["error"]["code"]), (400, &"throughline_unknown_backend".into()));
+    assert!(body["error"]["message"].as_str().unwrap().contains("one, two"), "{body}");
+    assert_eq!(served.http("PUT", "/api/active", r#"{"backend":7}"#).0, 400);
+    assert_eq!(served.http("PUT", "/api/conversations/conv_x/backend", r#"{"backend":"two"}"#).0, 404);
+    assert_eq!(served.http("GET", "/api/conversations/conv_x", "").0, 404);
+    assert_eq!(served.http("GET", "/api/search", "").0, 400);
+    assert_eq!(served.http("GET", "/api/conversations?after=x", "").0, 400);
+}
