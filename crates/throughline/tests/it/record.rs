@@ -85,6 +85,16 @@ impl Served {
         (status, head.to_ascii_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
     }
 
+    /// Returns the status of a request under another name than that of this machine.
+    fn status_elsewhere(&self, method: &str, path: &str) -> u16 {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
     fn get(&self, path: &str) -> Value {
         let (status, _, body) = self.http("GET", path, "");
         assert_eq!(status, 200, "{path}: {body}");
@@ -256,4 +266,15 @@ fn the_same_over_http() {
     assert_eq!(served.http("GET", "/api/conversations/conv_x", "").0, 404);
     assert_eq!(served.http("GET", "/api/search", "").0, 400);
     assert_eq!(served.http("GET", "/api/conversations?after=x", "").0, 400);
+}
+
+#[test]
+fn the_record_and_the_switch_are_behind_the_same_door() {
+    let served = Served::start("door");
+    for path in ["conversations", "conversations/x", "conversations/x/pairs", "search?q=x", "backends"] {
+        assert_eq!(served.status_elsewhere("GET", &format!("/api/{path}")), 403, "{path}");
+    }
+    for path in ["active", "conversations/x/backend"] {
+        assert_eq!(served.status_elsewhere("PUT", &format!("/api/{path}")), 403, "{path}");
+    }
 }
