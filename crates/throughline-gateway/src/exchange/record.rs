@@ -118,7 +118,9 @@ impl Recorder {
         let mut writes = vec![self.events_write(events), Write::Entries(extension)];
         writes.push(Write::Exchange(Box::new(self.exchange.clone())));
         writes.extend(answer.map(|json| Write::Answer { exchange: self.exchange.id.clone(), json }));
-        self.append(Batch::durable(writes)).await
+        self.append(Batch::durable(writes)).await?;
+        self.log();
+        Ok(())
     }
 
     /// Writes that no answer came of it.
@@ -129,12 +131,35 @@ impl Recorder {
         self.exchange.ended = Some(now);
         self.exchange.ending = Some(Text::from_static("failed"));
         self.exchange.status = Some(status);
-        self.append(Batch::durable(vec![Write::Exchange(Box::new(self.exchange.clone()))])).await
+        self.append(Batch::durable(vec![Write::Exchange(Box::new(self.exchange.clone()))])).await?;
+        self.log();
+        Ok(())
     }
 
     /// Says which response the client may refer to later.
     pub fn promise(&mut self, id: Text, stored: bool) {
         self.exchange.response = Some(ResponseMark { id, stored, deleted: false });
+    }
+
+    /// Writes the line of the log that says what became of the exchange. No words of the conversation are in it.
+    fn log(&self) {
+        let exchange = &self.exchange;
+        let attempt = exchange.attempts.last();
+        let took = exchange.ended.map_or(0, |ended| ended.0 - exchange.started.0);
+        tracing::info!(
+            request = exchange.id.as_str(),
+            conversation = exchange.conversation.as_str(),
+            dialect = exchange.dialect.name(),
+            backend = attempt.map_or("none", |attempt| attempt.backend.as_str()),
+            strategy = attempt.and_then(|attempt| attempt.strategy.as_deref()).unwrap_or("none"),
+            attempts = exchange.attempts.len(),
+            status = exchange.status.unwrap_or_default(),
+            ending = exchange.ending.as_deref().unwrap_or("unknown"),
+            input_tokens = exchange.usage.map_or(0, |usage| usage.input),
+            output_tokens = exchange.usage.map_or(0, |usage| usage.output),
+            took_ms = took,
+            "exchange"
+        );
     }
 
     fn extension(&self, parent: Option<EntryId>, now: Moment) -> Extension {

@@ -1,6 +1,8 @@
 //! Integration tests: the gateway between real HTTP clients and simulated backends that are as strict as the
 //! providers.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod bad_input;
 mod client;
 mod fallback;

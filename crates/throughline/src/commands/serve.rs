@@ -3,7 +3,7 @@
 use super::history;
 use crate::args::Args;
 use crate::exit::CommandError;
-use crate::output;
+use crate::{output, signals};
 use std::sync::Arc;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
 use throughline_gateway::gateway::Gateway;
@@ -16,6 +16,7 @@ pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
     let flags =
         Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
     let config = load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))?;
+    log(args.quiet);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
     runtime.block_on(serve(config, args.quiet))
@@ -35,11 +36,17 @@ async fn serve(config: Config, quiet: bool) -> Result<(), CommandError> {
     if !quiet {
         output::print(&format!("throughline is ready on http://{address}, with {active}\n"))?;
     }
-    server::serve(listener, gateway, stop()).await.map_err(at)?;
+    server::serve(listener, gateway, signals::stop()).await.map_err(at)?;
     if let Some(sim) = simulated {
         sim.stop().await;
     }
     Ok(())
+}
+
+/// Lets the log go to standard error, a line for each exchange and each thing that went wrong.
+fn log(quiet: bool) {
+    let level = if quiet { tracing::Level::ERROR } else { tracing::Level::INFO };
+    tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(std::io::stderr).init();
 }
 
 fn hint(config: &Config) -> &'static str {
@@ -57,23 +64,4 @@ async fn simulated(config: &Config) -> Result<Option<Sim>, CommandError> {
     }
     let started = Sim::start(SimOptions::default()).await;
     started.map(Some).map_err(|source| CommandError::File { path: "the simulated backend".into(), source })
-}
-
-/// Waits for Ctrl-C or a request to terminate.
-async fn stop() {
-    let interrupted = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        else {
-            let _ = interrupted.await;
-            return;
-        };
-        tokio::select! {
-            _ = interrupted => {}
-            _ = terminated.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = interrupted.await;
 }
