@@ -171,7 +171,7 @@ impl Stream {
 }
 
 /// Notes the id by which the client may refer to the answer later.
-fn promise(recorder: &mut Recorder, ask: &Ask, stamp: &Stamp, reply: &Reply, forwards: bool) {
+pub(super) fn promise(recorder: &mut Recorder, ask: &Ask, stamp: &Stamp, reply: &Reply, forwards: bool) {
     if ask.dialect != Dialect::Responses {
         return;
     }

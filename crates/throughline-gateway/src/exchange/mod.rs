@@ -7,6 +7,7 @@
 //!    as the [attempts](crate::capability::Attempts) decide, as long as the client has not seen a byte.
 //! 5. The answer is relayed, and its end held back until the history has it.
 
+mod count;
 mod deliver;
 mod identity;
 mod open;
@@ -14,7 +15,9 @@ mod place;
 mod prompting;
 mod record;
 mod relay;
+mod warm;
 
+pub use count::count;
 pub use identity::CONVERSATION_HEADER;
 
 use crate::capability::{self, Ability, Decision, Evidence, Verdict};
@@ -47,6 +50,10 @@ pub struct Incoming {
     pub headers: HeaderMap,
     /// Its body.
     pub body: String,
+    /// The response that it may continue although that was not to be stored: the latest of its connection.
+    pub remembered: Option<Text>,
+    /// Whether anything is to be generated; if not, the request is only taken in, to be continued.
+    pub generate: bool,
 }
 
 /// An exchange under way.
@@ -64,23 +71,24 @@ struct Running {
 
 /// Answers a request.
 pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
-    let dialect = incoming.dialect;
+    let Incoming { dialect, generate, .. } = incoming;
     match Running::begin(gateway, incoming).await {
-        Ok(running) => running.run().await,
+        Ok(running) if generate => running.run().await,
+        Ok(running) => running.warm_up().await,
         Err(failure) => reject(dialect, &failure),
     }
 }
 
 impl Running {
     async fn begin(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Self, Failure> {
-        let Incoming { dialect, headers, body } = incoming;
+        let Incoming { dialect, headers, body, remembered, .. } = incoming;
         let setup = gateway.setup();
         let ask = decode_request(dialect, body).map_err(|error| undecodable(&error))?;
         let id = mint();
         let fresh = ConversationId::new(format!("conv_{id}"));
         let claim = identity::claim(&headers, &ask);
-        let placed =
-            place::place(&*gateway.history, claim, &ask, fresh).await.map_err(|error| misplaced(&error))?;
+        let placed = place::place(&*gateway.history, claim, &ask, remembered.as_ref(), fresh).await;
+        let placed = placed.map_err(|error| misplaced(&error))?;
         let route = routed(&setup, &*gateway.latest_standing().await, &headers, &ask, &placed)?;
         let mut recorder = recorder(gateway, &setup, &id, &headers, &ask, &placed);
         recorder.begin(&placed, &ask, now()).await.map_err(|error| unrecorded(&error))?;

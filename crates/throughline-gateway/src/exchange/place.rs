@@ -39,7 +39,8 @@ pub enum PlaceError {
     Store(#[from] StoreError),
 }
 
-/// Finds the place of a request; `fresh` is the id of the conversation that it begins, if it begins one.
+/// Finds the place of a request; `fresh` is the id of the conversation that it begins, if it begins one, and
+/// `remembered` the response that it may continue although that was not to be stored.
 ///
 /// # Errors
 /// When the request leans on something that is not in the history, or the history cannot be read.
@@ -47,20 +48,26 @@ pub async fn place(
     history: &dyn History,
     claim: Claim,
     ask: &Ask,
+    remembered: Option<&Text>,
     fresh: ConversationId,
 ) -> Result<Placed, PlaceError> {
     let mut placed = match &ask.previous {
-        Some(previous) => behind_response(history, previous, ask).await?,
+        Some(previous) => behind_response(history, previous, ask, remembered == Some(previous)).await?,
         None => by_claim(history, claim, ask, fresh).await?,
     };
     resolve_references(history, &mut placed.history).await?;
     Ok(placed)
 }
 
-async fn behind_response(history: &dyn History, id: &Text, ask: &Ask) -> Result<Placed, PlaceError> {
+async fn behind_response(
+    history: &dyn History,
+    id: &Text,
+    ask: &Ask,
+    is_remembered: bool,
+) -> Result<Placed, PlaceError> {
     let found = history.exchanges(Exchanges::Response(id.clone())).await?.items.into_iter().next();
     let usable = |exchange: &throughline_store::Exchange| {
-        exchange.response.as_ref().is_some_and(|mark| mark.stored && !mark.deleted)
+        exchange.response.as_ref().is_some_and(|mark| (mark.stored || is_remembered) && !mark.deleted)
     };
     let exchange = found.filter(usable).ok_or_else(|| PlaceError::NoSuchResponse(id.clone()))?;
     let parent = exchange.after.or(exchange.before);

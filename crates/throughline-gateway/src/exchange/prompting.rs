@@ -23,7 +23,7 @@ pub struct Prompted {
 }
 
 /// How many bytes of a request make a token, roughly.
-const BYTES_PER_TOKEN: usize = 4;
+pub(super) const BYTES_PER_TOKEN: usize = 4;
 
 /// Fields of a request that name state which is ours to expand.
 const STATE_FIELDS: [&str; 2] = ["previous_response_id", "conversation"];

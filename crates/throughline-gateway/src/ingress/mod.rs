@@ -6,6 +6,7 @@ mod guard;
 mod models;
 pub mod reject;
 mod responses;
+mod websocket;
 
 use crate::exchange::{self, Incoming};
 use crate::gateway::Gateway;
@@ -14,11 +15,12 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use http::StatusCode;
+use http::{StatusCode, header};
 use reject::{own, reject};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use throughline_core::{Dialect, Failure, FailureKind};
+use throughline_wire::json::Writer;
 use tokio::sync::Semaphore;
 
 /// What the routes share.
@@ -36,8 +38,12 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/messages", post(messages))
-        .route("/v1/responses", post(answer_responses))
+        .route("/v1/messages/count_tokens", post(count_messages))
+        .route("/v1/responses/input_tokens", post(count_responses))
+        .route("/v1/responses", post(answer_responses).get(websocket::connect))
         .route("/v1/responses/{id}", get(responses::show).delete(responses::forget))
+        .route("/v1/responses/{id}/input_items", get(responses::input_items))
+        .route("/v1/responses/{id}/cancel", post(responses::cancel))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{id}", get(models::one))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -59,11 +65,37 @@ async fn answer_responses(state: State<Ingress>, request: Request) -> Response {
     exchange(state, Dialect::Responses, request).await
 }
 
+async fn count_messages(state: State<Ingress>, request: Request) -> Response {
+    count(state, Dialect::Messages, request).await
+}
+
+async fn count_responses(state: State<Ingress>, request: Request) -> Response {
+    count(state, Dialect::Responses, request).await
+}
+
+async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Request) -> Response {
+    let counted = match receive(&ingress, dialect, request).await {
+        Ok(incoming) => exchange::count(&ingress.gateway, incoming),
+        Err(failure) => Err(failure),
+    };
+    let tokens = match counted {
+        Ok(tokens) => tokens,
+        Err(failure) => return reject(dialect, &failure),
+    };
+    let mut writer = Writer::new();
+    writer.begin_object();
+    if dialect == Dialect::Responses {
+        writer.field_str("object", "response.input_tokens");
+    }
+    writer.field_uint("input_tokens", tokens);
+    writer.end_object();
+    ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response()
+}
+
 async fn exchange(State(ingress): State<Ingress>, dialect: Dialect, request: Request) -> Response {
     // Held until the head of the answer is ready; a stream under way takes no room of this kind.
     let Ok(_permit) = ingress.room.try_acquire() else {
-        let message = "too many requests are under way; try again in a moment";
-        return reject(dialect, &own(FailureKind::Overloaded, "throughline_busy", message));
+        return reject(dialect, &busy());
     };
     match receive(&ingress, dialect, request).await {
         Ok(incoming) => exchange::answer(&ingress.gateway, incoming).await,
@@ -75,19 +107,31 @@ async fn exchange(State(ingress): State<Ingress>, dialect: Dialect, request: Req
 async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Result<Incoming, Failure> {
     let setup = ingress.gateway.setup();
     admit(ingress, &request)?;
+    check_head(ingress, request.headers())?;
     let limits = setup.config.limits;
     let (head, body) = request.into_parts();
-    let head_bytes: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if head_bytes > limits.header_bytes {
-        let message = format!("the headers are larger than {} bytes", limits.header_bytes);
-        return Err(own(FailureKind::TooLarge, "throughline_headers_too_large", message));
-    }
     let read = tokio::time::timeout(limits.request_timeout, to_bytes(body, limits.body_bytes)).await;
     let late =
         || own(FailureKind::TimedOut, "throughline_request_timeout", "the body took too long to arrive");
     let bytes = read.map_err(|_| late())?.map_err(|_| body::too_large(limits.body_bytes))?;
     let body = body::text(&head.headers, bytes, limits.body_bytes).await?;
-    Ok(Incoming { dialect, headers: head.headers, body })
+    Ok(Incoming { dialect, headers: head.headers, body, remembered: None, generate: true })
+}
+
+/// Says whether the headers of a request are within the limits.
+fn check_head(ingress: &Ingress, headers: &HeaderMap) -> Result<(), Failure> {
+    let limit = ingress.gateway.setup().config.limits.header_bytes;
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes <= limit {
+        return Ok(());
+    }
+    let message = format!("the headers are larger than {limit} bytes");
+    Err(own(FailureKind::TooLarge, "throughline_headers_too_large", message))
+}
+
+fn busy() -> Failure {
+    let message = "too many requests are under way; try again in a moment";
+    own(FailureKind::Overloaded, "throughline_busy", message)
 }
 
 /// Says whether a request may come in.

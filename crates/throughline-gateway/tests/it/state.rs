@@ -86,3 +86,25 @@ async fn a_stored_response_can_be_had_again_until_it_is_forgotten() {
     }
     house.stop().await;
 }
+
+#[tokio::test]
+async fn a_prompt_is_counted_without_being_sent_or_kept() {
+    let house = House::new(one_of_each()).await;
+    let http = reqwest::Client::new();
+    let count = async |path: &str, body: Value| -> u64 {
+        let url = format!("{}/v1/{path}", house.url);
+        let text = http.post(url).body(body.to_string()).send().await.unwrap().text().await.unwrap();
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        answer["input_tokens"].as_u64().unwrap_or_else(|| panic!("{text}"))
+    };
+    let messages = |text: &str| json!({"model": "chat", "messages": [{"role": "user", "content": text}]});
+    let short = count("messages/count_tokens", messages("Hello")).await;
+    let long = count("messages/count_tokens", messages(&"Hello ".repeat(400))).await;
+    assert!(short > 0 && long > short + 500, "{short} {long}");
+    assert!(count("responses/input_tokens", json!({"model": "messages", "input": "Hello"})).await > 0);
+    assert!(house.sims.values().all(|sim| sim.recorded().is_empty()));
+    let kept =
+        http.get(format!("{}/api/conversations", house.url)).send().await.unwrap().text().await.unwrap();
+    assert!(!kept.contains("Hello"), "{kept}");
+    house.stop().await;
+}
