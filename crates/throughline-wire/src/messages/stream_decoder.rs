@@ -165,7 +165,7 @@ impl StreamDecoder {
             return;
         }
         self.end_before(index, frames);
-        self.next_index = index + 1;
+        self.next_index = index.saturating_add(1);
         let kind = text("type").unwrap_or_default();
         let content = match kind.as_str() {
             "text" => BlockContent::Text(self.begin_block(BlockKind::Text { item_id: None }, frames)),
@@ -264,7 +264,7 @@ impl StreamDecoder {
             } else {
                 BlockContent::Text(self.begin_block(BlockKind::Text { item_id: None }, frames))
             };
-            self.next_index = index + 1;
+            self.next_index = index.saturating_add(1);
             self.open.push(OpenBlock { index, content });
         }
         let block = match self.find(index).map(|open| &open.content) {

@@ -237,3 +237,16 @@ proptest! {
         prop_assert_eq!(decode(cuts.windows(2).map(|cut| &stream[cut[0]..cut[1]])), decode([&stream[..]]));
     }
 }
+
+#[test]
+fn an_index_may_be_any_number() {
+    let index = u64::MAX;
+    let start = format!(
+        r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"text","text":"a"}}}}"#
+    );
+    let delta = format!(
+        r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"thinking_delta","thinking":"b"}}}}"#
+    );
+    assert_eq!(assembled(&frames(&[&start])).entries.len(), 1);
+    assert_eq!(assembled(&frames(&[&delta])).entries.len(), 1);
+}
