@@ -6,10 +6,14 @@
 
 use super::Item;
 use crate::{Action, Content, Entry, Kind, Part, Report, Return, Role, Said, Text};
+use std::collections::BTreeSet;
 
 const OPENING: &str = "[attachments of tool result ";
 
 const FROM: &str = ", from ";
+
+const LINE_OPENING: &str = "[attachment ";
+const LINE_ENDING: &str = ": see the next user message]";
 
 /// Heads the attachments of a result; they are numbered from one, unless the heading says otherwise.
 fn heading(call_id: &str, first: usize) -> Text {
@@ -21,23 +25,40 @@ fn heading(call_id: &str, first: usize) -> Text {
 
 fn read_heading(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix(OPENING)?.strip_suffix(']')?;
-    let numbered = inside.rsplit_once(FROM).and_then(|(id, first)| Some((id, first.parse().ok()?)));
+    // Whoever writes such a line may write any number in it; ours are small, and counting on must not overflow.
+    let read_number = |first: &str| first.parse::<u32>().ok().and_then(|first| usize::try_from(first).ok());
+    let numbered = inside.rsplit_once(FROM).and_then(|(id, first)| Some((id, read_number(first)?)));
     Some(numbered.unwrap_or((inside, 1)))
 }
 
 /// Returns the number of the first attachment: one, unless the result itself has lines like ours in it.
 fn first_number(parts: &[Part]) -> usize {
     let count = parts.iter().filter(|part| is_media(part)).count();
-    let occurs = |number| {
-        let line = stand_in(number);
-        parts.iter().filter_map(Part::as_text).any(|text| text.contains(&line))
-    };
+    let taken: BTreeSet<usize> =
+        parts.iter().filter_map(Part::as_text).flat_map(|text| numbers_in(text)).collect();
     // One beyond the last as well: whoever reads them stops at the first number that is missing.
-    (1..).find(|first| !(*first..=first + count).any(occurs)).unwrap_or(1)
+    let mut first = 1;
+    for number in taken {
+        if number > first + count {
+            break;
+        }
+        first = first.max(number + 1);
+    }
+    first
+}
+
+/// Returns the numbers of the lines in a text that look like ours.
+fn numbers_in(text: &str) -> impl Iterator<Item = usize> {
+    text.split(LINE_OPENING).skip(1).filter_map(|rest| {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, rest) = rest.split_at(digits);
+        let is_ours = rest.starts_with(LINE_ENDING) && !number.starts_with('0');
+        number.parse::<u32>().ok().filter(|_| is_ours).and_then(|number| usize::try_from(number).ok())
+    })
 }
 
 fn stand_in(number: usize) -> String {
-    format!("[attachment {number}: see the next user message]")
+    format!("{LINE_OPENING}{number}{LINE_ENDING}")
 }
 
 const fn is_media(part: &Part) -> bool {
@@ -217,6 +238,33 @@ mod tests {
         let back = reattach(items.into_iter().map(|item| item.entry).collect());
         assert_eq!(back.len(), 1);
         assert_eq!(back[0].kind, original.kind);
+    }
+
+    #[test]
+    fn numbers_that_a_result_has_lines_for_are_passed_over() {
+        let lines = |numbers: &[usize]| numbers.iter().map(|n| Part::text(stand_in(*n))).collect::<Vec<_>>();
+        let first = |numbers: &[usize], media: usize| {
+            let media = (0..media).map(|_| image("a"));
+            first_number(&lines(numbers).into_iter().chain(media).collect::<Vec<_>>())
+        };
+        assert_eq!(first(&[], 3), 1);
+        assert_eq!(first(&[4], 2), 1);
+        assert_eq!(first(&[4], 3), 5);
+        assert_eq!(first(&[3, 1, 2, 9], 1), 4);
+        assert_eq!(first(&[3, 1, 2, 5], 1), 6);
+    }
+
+    #[test]
+    fn a_heading_may_have_any_number() {
+        let attachments = |first: &str| {
+            let heading = Part::text(format!("{OPENING}call_1{FROM}{first}]"));
+            let parts = vec![heading, image("a"), image("b")];
+            Entry::new(Kind::Said(Said { role: Role::User, parts, standing: false }))
+        };
+        for first in ["0", "4294967295", "18446744073709551615", "99999999999999999999"] {
+            let line = Part::text(format!("{LINE_OPENING}{first}{LINE_ENDING}"));
+            assert!(!reattach(vec![result(vec![line]), attachments(first)]).is_empty());
+        }
     }
 
     #[test]
