@@ -190,9 +190,11 @@ impl<'e> Scan<'e> {
     /// Picks the open pair that a result answers: ids recur, so the latest batch is meant, and in it the
     /// first call that still waits.
     fn first_open_of_last_batch(&self, pairs: &[usize]) -> Option<usize> {
-        let is_open = |pair: &&usize| self.ledger.pairs[**pair].result.is_none();
-        let batch = self.ledger.pairs[*pairs.iter().rfind(is_open)?].batch;
-        pairs.iter().filter(is_open).copied().find(|pair| self.ledger.pairs[*pair].batch == batch)
+        let is_open = |pair: &usize| self.ledger.pairs[*pair].result.is_none();
+        // From the end: some servers use one id in every turn, and a long history has many.
+        let mut latest = pairs.iter().rev().copied().skip_while(|pair| !is_open(pair)).peekable();
+        let batch = self.ledger.pairs[*latest.peek()?].batch;
+        latest.take_while(|pair| self.ledger.pairs[*pair].batch == batch).filter(is_open).last()
     }
 
     fn open_by_position(&self, name: Option<&Text>) -> Option<usize> {

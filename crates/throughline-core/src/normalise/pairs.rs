@@ -5,7 +5,7 @@ use crate::render::retold;
 use crate::{
     Action, Entry, Kind, Ledger, NameRule, Oddity, Outcome, Part, Report, Return, Side, Text, joined_text,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const NO_RESULT: &str = "No result of this call was recorded. Whether the tool ran is not known.";
 
@@ -23,6 +23,7 @@ pub(super) fn arrange(
         entries,
         ledger,
         issued_elsewhere,
+        call_ids: entries.iter().filter_map(Entry::as_call).map(|call| &call.id).collect(),
         left_alone: BTreeMap::new(),
         waiting: Vec::new(),
         items,
@@ -36,6 +37,8 @@ struct Arranger<'a> {
     entries: &'a [Entry],
     ledger: Ledger,
     issued_elsewhere: Option<NameRule>,
+    /// The ids of all calls that are here.
+    call_ids: BTreeSet<&'a Text>,
     /// The results that were left alone, by the ids of their calls.
     left_alone: BTreeMap<&'a Text, usize>,
     /// The pairs of the batch under way, whose results are still to be placed.
@@ -159,8 +162,7 @@ impl<'a> Arranger<'a> {
     /// Returns the id of a call that the target itself may have issued in a request before this one.
     fn issued(&self, returned: &'a Return) -> Option<&'a Text> {
         let rule = self.issued_elsewhere?;
-        let is_here = |id: &Text| self.entries.iter().filter_map(Entry::as_call).any(|call| &call.id == id);
-        returned.call_id.as_ref().filter(|id| rule.admits(id) && !is_here(id))
+        returned.call_id.as_ref().filter(|id| rule.admits(id) && !self.call_ids.contains(id))
     }
 }
 
