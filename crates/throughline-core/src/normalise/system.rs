@@ -69,7 +69,29 @@ fn merge_leading(items: &mut Vec<Item>, report: &mut Report) {
         })
         .flatten()
         .collect();
-    let merged = Entry::said(Role::System, joined_text(&parts));
+    // Only texts can be joined; anything else would be lost.
+    let is_text_only = parts.iter().all(|part| part.as_text().is_some());
+    let parts = if is_text_only { vec![Part::text(joined_text(&parts))] } else { parts };
+    let merged = Entry::new(Kind::Said(Said { role: Role::System, parts, standing: false }));
     items.insert(0, Item::lone(merged));
     report.entry(Action::Translated, None, "system messages are sent as one");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Content, Image, Media};
+
+    #[test]
+    fn system_messages_that_are_merged_keep_their_pictures() {
+        let image = Content::Image(Image { media: Media::Url("https://a".into()), detail: None });
+        let parts = vec![Part::text("Look."), Part { content: image, wire: None }];
+        let pictured =
+            Entry::new(Kind::Said(Said { role: Role::System, parts: parts.clone(), standing: false }));
+        let mut items = vec![Item::lone(pictured), Item::lone(Entry::said(Role::System, "Be brief."))];
+        merge_leading(&mut items, &mut Report::default());
+        let expected: Vec<Part> = parts.into_iter().chain([Part::text("Be brief.")]).collect();
+        assert_eq!(items.len(), 1);
+        assert_eq!(items[0].entry.as_said().unwrap().parts, expected);
+    }
 }
