@@ -48,7 +48,7 @@ pub enum Kind {
     HandedOver(Handover),
     /// A span of history was summarised.
     Summarised(Summary),
-    /// An earlier item that the client names by its id instead of resending it (`item_reference`).
+    /// An earlier item that the client names by its id instead of resending it.
     Reference {
         /// The id.
         id: Text,

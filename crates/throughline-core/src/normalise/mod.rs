@@ -3,7 +3,8 @@
 //! Each step is a file that takes the entries and hands them on, in this order: foreign things are taken
 //! out, attachments put back into their results, pairs completed and placed, the strategy applied, reasoning
 //! sorted, ids and names mapped, media moved out of results, system messages placed, blank text removed,
-//! reasoning that nothing follows any more dropped, turns ordered. Each repair is in the report; an entry that needs none stays as it came.
+//! reasoning that nothing follows any more dropped, turns ordered. Each repair is in the report; an entry
+//! that needs none stays as it came.
 
 mod blank;
 mod foreign;
