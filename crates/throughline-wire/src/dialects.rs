@@ -3,7 +3,7 @@
 use crate::json::{DecodeError, Document};
 use crate::{chat, messages, responses};
 use std::sync::Arc;
-use throughline_core::{Ask, Dialect, Kind, Prompt, Report};
+use throughline_core::{Ask, Dialect, Entry, Kind, Prompt, Report};
 
 /// Reads a request body.
 ///
@@ -62,4 +62,12 @@ pub fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String {
         Dialect::Messages => messages::encode_request(prompt, report),
         Dialect::Responses => responses::encode_request(prompt, report),
     }
+}
+
+/// Writes each entry as an item of the Responses dialect, which alone lists what an answer was given by items.
+///
+/// An entry that no item can say has none.
+#[must_use]
+pub fn encode_items<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Option<String>> {
+    responses::encode_items(entries)
 }

@@ -32,6 +32,25 @@ pub fn admit(keys: &AccessKeys, peer: SocketAddr, headers: &HeaderMap) -> Result
     }
 }
 
+/// Says whether a WebSocket may be opened from where it is.
+///
+/// A browser lets every page open one to this machine and read what comes back, so the page counts too, as
+/// long as no key is asked for, which a page cannot present.
+///
+/// # Errors
+/// When a page of another machine opens it while there are no keys.
+pub fn admit_page(keys: &AccessKeys, headers: &HeaderMap) -> Result<(), Failure> {
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
+    let host = origin.map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
+    match host {
+        Some(host) if keys.is_empty() && !is_local(host) => {
+            let message = "without keys, only pages of this machine may connect";
+            Err(own(FailureKind::Permission, "throughline_not_local", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn admit_local(peer: SocketAddr, headers: &HeaderMap) -> Result<(), Failure> {
     let refuse = |message: &'static str| Err(own(FailureKind::Permission, "throughline_not_local", message));
     if !peer.ip().to_canonical().is_loopback() {

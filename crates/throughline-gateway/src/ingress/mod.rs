@@ -3,6 +3,7 @@
 mod api;
 pub mod body;
 mod guard;
+mod input_items;
 mod models;
 pub mod reject;
 mod responses;
@@ -15,7 +16,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use reject::{own, reject};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/v1/responses/input_tokens", post(count_responses))
         .route("/v1/responses", post(answer_responses).get(websocket::connect))
         .route("/v1/responses/{id}", get(responses::show).delete(responses::forget))
-        .route("/v1/responses/{id}/input_items", get(responses::input_items))
+        .route("/v1/responses/{id}/input_items", get(responses::list_input))
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{id}", get(models::one))

@@ -1,10 +1,11 @@
-//! Stored responses: had again, or forgotten.
+//! Stored responses: had again, with what they were given, or forgotten.
 
 use super::reject::{own, reject};
-use super::{Ingress, admit};
-use axum::extract::{Path, Request, State};
+use super::{Ingress, admit, input_items};
+use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::header;
+use std::collections::BTreeMap;
 use throughline_core::{Dialect, Failure, FailureKind, Text};
 use throughline_store::{Batch, Exchange, Exchanges, StoreError, Which, Write};
 use throughline_wire::json::Writer;
@@ -23,6 +24,33 @@ pub async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>, requ
         return reject(Dialect::Responses, &failure);
     }
     forgotten(&ingress, &id).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
+}
+
+/// Lists what a stored response was given.
+pub async fn list_input(
+    State(ingress): State<Ingress>,
+    Path(id): Path<String>,
+    Query(parameters): Query<BTreeMap<String, String>>,
+    request: Request,
+) -> Response {
+    if let Err(failure) = admit(&ingress, &request) {
+        return reject(Dialect::Responses, &failure);
+    }
+    let page = input_items::page(&ingress, &id, &parameters).await;
+    page.map_or_else(|failure| reject(Dialect::Responses, &failure), json)
+}
+
+/// Refuses to cancel a response: none is generated in the background, and the others end with their
+/// connection.
+pub async fn cancel(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
+    let failure = match admit(&ingress, &request) {
+        Ok(()) => stored(&ingress, &id).await.err().unwrap_or_else(|| {
+            let message = "only a response that is generated in the background can be cancelled";
+            own(FailureKind::InvalidRequest, "throughline_not_in_background", message)
+        }),
+        Err(failure) => failure,
+    };
+    reject(Dialect::Responses, &failure)
 }
 
 async fn shown(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
@@ -47,7 +75,7 @@ async fn forgotten(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
 }
 
 /// Finds the exchange that a response came of, if the response may be had again.
-async fn stored(ingress: &Ingress, id: &str) -> Result<Exchange, Failure> {
+pub(super) async fn stored(ingress: &Ingress, id: &str) -> Result<Exchange, Failure> {
     let found = ingress.gateway.history.exchanges(Exchanges::Response(Text::from(id))).await;
     let exchange = found.map_err(|error| unreadable(&error))?.items.into_iter().next();
     let usable =
@@ -60,7 +88,7 @@ fn unknown(id: &str) -> Failure {
     own(FailureKind::NotFound, "throughline_no_such_response", message)
 }
 
-fn unreadable(error: &StoreError) -> Failure {
+pub(super) fn unreadable(error: &StoreError) -> Failure {
     own(FailureKind::Overloaded, "throughline_store_failed", format!("the history cannot be read: {error}"))
 }
 

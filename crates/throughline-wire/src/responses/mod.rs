@@ -28,6 +28,7 @@ pub(crate) use decode::decode_request;
 pub(crate) use encode::encode_request;
 pub(crate) use error::{decode_error, encode_error};
 pub(crate) use reply::{decode_reply, encode_reply};
+pub(crate) use request_item::encode_items;
 pub(crate) use stream_decoder::StreamDecoder;
 pub use stream_encoder::ReasoningEvents;
 pub(crate) use stream_encoder::StreamEncoder;

@@ -27,6 +27,18 @@ pub(super) struct ItemWriter<'w> {
     sent: BTreeSet<Text>,
 }
 
+/// Writes each entry as an item of its own; one that no item can say is left empty.
+pub(crate) fn encode_items<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Option<String>> {
+    let rules = Rules::of_dialect(Dialect::Responses);
+    let (mut writer, mut report) = (Writer::new(), Report::default());
+    let mut items = ItemWriter::new(&mut writer, &rules, &mut report);
+    let item = |entry: &Entry| {
+        items.write(entry);
+        items.take()
+    };
+    entries.into_iter().map(item).collect()
+}
+
 impl<'w> ItemWriter<'w> {
     pub(super) fn new(writer: &'w mut Writer, rules: &'w Rules, report: &'w mut Report) -> Self {
         Self {
@@ -50,6 +62,11 @@ impl<'w> ItemWriter<'w> {
             }
             _ => self.build(entry, own),
         }
+    }
+
+    /// Returns what was written since this was last asked, if anything was.
+    fn take(&mut self) -> Option<String> {
+        Some(std::mem::take(self.writer).into_string()).filter(|written| !written.is_empty())
     }
 
     /// Says whether the wire form of an intact entry is one that the backend takes.

@@ -1,0 +1,322 @@
+//! The Responses dialect over a WebSocket.
+//!
+//! Each text frame of the client is one request, answered by the same exchange as a `POST` is; its events go
+//! out as frames, without the framing of SSE and without the mark at its end. Requests that come while one is
+//! answered wait for their turn. Exactly one frame ends a turn: the last event of the response, or an error
+//! frame if there is no such event.
+//!
+//! The connection remembers its latest response, so that one that is not to be stored can be continued here.
+//! It holds no more than the id: what was said is in the history, where only that id leads to it.
+
+use super::reject::{own, reject, undecodable};
+use super::{Ingress, admit, busy, check_head, guard};
+use crate::exchange::{self, Incoming};
+use axum::body::{Body, to_bytes};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::response::Response;
+use futures_util::StreamExt;
+use http::{HeaderMap, StatusCode, header};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_core::{Dialect, Failure, FailureKind, Text};
+use throughline_wire::json::{DecodeError, Document, Edit, Kind, Writer, patch, quote};
+use throughline_wire::sse::{SseDecoder, SseEvent};
+use throughline_wire::{MAX_EVENT_BYTES, encode_error, status_of};
+use tokio::time::{Instant, sleep_until};
+
+/// How long a connection lasts; the specification sets it.
+const LASTS: Duration = Duration::from_secs(60 * 60);
+
+/// How many requests may wait for their turn; more are left in the network until there is room.
+const REQUESTS_WAITING_MAX: usize = 4;
+
+/// How much of an error body is read; errors are small.
+const ERROR_BYTES_MAX: usize = 1 << 20;
+
+/// The events that end a response.
+const LAST_EVENTS: [&str; 3] = ["response.completed", "response.incomplete", "response.failed"];
+
+/// A connection with a client.
+struct Connection {
+    ingress: Ingress,
+    /// The headers of the handshake; they hold for every request.
+    headers: HeaderMap,
+    socket: WebSocket,
+    waiting: VecDeque<Message>,
+    /// The latest response, as long as it can be continued.
+    remembered: Option<Text>,
+    until: Instant,
+}
+
+/// A request as it came in a frame.
+struct Create {
+    body: String,
+    previous: Option<Text>,
+    generate: bool,
+}
+
+/// The client is gone.
+struct Gone;
+
+/// How far an answer has been handed on.
+#[derive(Default)]
+struct Progress {
+    /// An error that was reported; it ends the turn only if no event of the response does.
+    error: Option<String>,
+    /// Whether the turn has ended.
+    over: bool,
+}
+
+/// Opens a connection.
+pub async fn connect(State(ingress): State<Ingress>, request: Request) -> Response {
+    upgrade(ingress, request).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
+}
+
+async fn upgrade(ingress: Ingress, request: Request) -> Result<Response, Failure> {
+    admit(&ingress, &request)?;
+    check_head(&ingress, request.headers())?;
+    let setup = ingress.gateway.setup();
+    guard::admit_page(&setup.config.access, request.headers())?;
+    let (mut head, _) = request.into_parts();
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut head, &()).await.map_err(|refusal| {
+        let message = format!("this path is read over a WebSocket only: {}", refusal.body_text());
+        own(FailureKind::InvalidRequest, "throughline_no_upgrade", message)
+    })?;
+    let limit = setup.config.limits.body_bytes;
+    let headers = head.headers;
+    let upgrade = upgrade.max_message_size(limit).max_frame_size(limit);
+    Ok(upgrade.on_upgrade(move |socket| Connection::new(ingress, headers, socket).serve()))
+}
+
+impl Connection {
+    fn new(ingress: Ingress, headers: HeaderMap, socket: WebSocket) -> Self {
+        let until = Instant::now() + LASTS;
+        Self { ingress, headers, socket, waiting: VecDeque::new(), remembered: None, until }
+    }
+
+    async fn serve(mut self) {
+        while let Ok(message) = self.next().await {
+            let turn = match message {
+                Message::Text(text) => self.turn(text.as_str()).await,
+                Message::Binary(_) => self.refuse(&not_text()).await,
+                Message::Ping(_) | Message::Pong(_) => Ok(()),
+                Message::Close(_) => Err(Gone),
+            };
+            if turn.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for what the client sends next, until the connection has lasted as long as it may.
+    async fn next(&mut self) -> Result<Message, Gone> {
+        if Instant::now() < self.until {
+            if let Some(message) = self.waiting.pop_front() {
+                return Ok(message);
+            }
+            tokio::select! {
+                message = self.socket.recv() => return message.and_then(Result::ok).ok_or(Gone),
+                () = sleep_until(self.until) => {}
+            }
+        }
+        self.refuse(&lasted()).await?;
+        let _ = self.socket.send(Message::Close(None)).await;
+        Err(Gone)
+    }
+
+    /// Answers one request.
+    async fn turn(&mut self, text: &str) -> Result<(), Gone> {
+        let create = match Create::read(text) {
+            Ok(create) => create,
+            Err(error) => return self.refuse(&undecodable(&error)).await,
+        };
+        let incoming = Incoming {
+            dialect: Dialect::Responses,
+            headers: self.headers.clone(),
+            body: create.body,
+            remembered: self.remembered.clone(),
+            generate: create.generate,
+        };
+        let room = Arc::clone(&self.ingress.room);
+        let Ok(permit) = room.try_acquire() else {
+            return self.refuse(&busy()).await;
+        };
+        let gateway = Arc::clone(&self.ingress.gateway);
+        let response = self.attend(exchange::answer(&gateway, incoming)).await?;
+        drop(permit);
+        let latest = self.hand_on(response).await?;
+        // A continuation that fails takes what it continued with it; one of something else does not.
+        if latest.is_some() || self.remembered == create.previous {
+            self.remembered = latest;
+        }
+        Ok(())
+    }
+
+    /// Does some work while keeping an ear on the client.
+    async fn attend<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Gone> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                message = self.socket.recv(), if self.waiting.len() < REQUESTS_WAITING_MAX => match message {
+                    None | Some(Err(_) | Ok(Message::Close(_))) => return Err(Gone),
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                    Some(Ok(message)) => self.waiting.push_back(message),
+                },
+            }
+        }
+    }
+
+    /// Sends an answer on as frames; returns the id of its response, if that can be continued.
+    async fn hand_on(&mut self, response: Response) -> Result<Option<Text>, Gone> {
+        let (head, body) = response.into_parts();
+        let is_stream =
+            head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+        if head.status == StatusCode::OK && is_stream {
+            return self.hand_on_stream(body).await;
+        }
+        let body = self.attend(to_bytes(body, usize::MAX)).await?.unwrap_or_default();
+        let body = String::from_utf8_lossy(&body);
+        if head.status == StatusCode::OK {
+            return self.hand_on_whole(&body).await;
+        }
+        let excerpt = &body[..body.floor_char_boundary(ERROR_BYTES_MAX)];
+        self.send(error_frame(head.status.as_u16(), excerpt)).await?;
+        Ok(None)
+    }
+
+    async fn hand_on_stream(&mut self, body: Body) -> Result<Option<Text>, Gone> {
+        let mut bytes = body.into_data_stream();
+        let mut events = SseDecoder::new(MAX_EVENT_BYTES);
+        let mut progress = Progress::default();
+        let mut latest = None;
+        while let Some(Ok(chunk)) = self.attend(bytes.next()).await? {
+            let is_readable = events.feed(&chunk).is_ok();
+            while let Some(event) = events.next_event() {
+                let Some(frame) = progress.handle_event(&event) else { continue };
+                latest = if progress.over { continuable(&event.data) } else { None };
+                self.send(frame).await?;
+            }
+            if !is_readable {
+                break;
+            }
+        }
+        if !progress.over {
+            let frame = progress.error.unwrap_or_else(|| failure_frame(&broken_off()));
+            self.send(frame).await?;
+        }
+        Ok(latest)
+    }
+
+    /// Sends an answer that came whole, although a stream was asked for, as the event that would have ended it.
+    async fn hand_on_whole(&mut self, body: &str) -> Result<Option<Text>, Gone> {
+        let document = Document::parse(body).ok();
+        let status = document.as_ref().and_then(|document| document.root().field("status")?.as_text());
+        let status = status.unwrap_or(Text::from_static("completed"));
+        let mut writer = Writer::with_capacity(body.len() + 64);
+        writer.begin_object();
+        writer.field_str("type", &format!("response.{status}"));
+        writer.field_uint("sequence_number", 0);
+        writer.field_raw("response", body);
+        writer.end_object();
+        let frame = writer.into_string();
+        let latest = continuable(&frame);
+        self.send(frame).await?;
+        Ok(latest)
+    }
+
+    async fn refuse(&mut self, failure: &Failure) -> Result<(), Gone> {
+        self.send(failure_frame(failure)).await
+    }
+
+    async fn send(&mut self, frame: String) -> Result<(), Gone> {
+        self.socket.send(Message::Text(frame.into())).await.map_err(|_| Gone)
+    }
+}
+
+impl Create {
+    /// Reads a frame: a request with a type, of which some fields are about the transport alone.
+    fn read(text: &str) -> Result<Self, DecodeError> {
+        let document = Document::parse(text)?;
+        let root = document.root().expect_object()?;
+        let kind = root.expect_field("type")?;
+        if !kind.is_str("response.create") {
+            return Err(kind.error("must be `response.create`"));
+        }
+        let given = |name: &str| root.field(name).filter(|value| !value.is_null());
+        let generate = given("generate").map(|generate| generate.expect_bool()).transpose()?;
+        let previous = given("previous_response_id").and_then(|previous| previous.as_text());
+        let edits = [
+            Edit::Remove { name: "type" },
+            Edit::Remove { name: "generate" },
+            Edit::Remove { name: "background" },
+            Edit::Set { name: "stream", value: "true" },
+        ];
+        Ok(Self { body: patch(text, &edits)?, previous, generate: generate.unwrap_or(true) })
+    }
+}
+
+impl Progress {
+    /// Takes an event of the answer and returns the frame that it makes, if it makes one.
+    fn handle_event(&mut self, event: &SseEvent) -> Option<String> {
+        let document = Document::parse(event.data.as_str()).ok().filter(|_| !self.over)?;
+        let kind = document.root().field("type").and_then(|kind| kind.as_text());
+        let kind = kind.or_else(|| event.name.clone())?;
+        if kind == "error" {
+            self.error = Some(error_frame(status_of(FailureKind::Backend), &event.data));
+            return None;
+        }
+        self.over = LAST_EVENTS.contains(&kind.as_str());
+        Some(event.data.to_string())
+    }
+}
+
+/// Returns the id of the response that an event ended, if the response can be continued.
+fn continuable(event: &str) -> Option<Text> {
+    let document = Document::parse(event).ok()?;
+    let is_failed = document.root().field("type")?.is_str("response.failed");
+    document.root().field("response")?.field("id")?.as_text().filter(|_| !is_failed)
+}
+
+fn failure_frame(failure: &Failure) -> String {
+    error_frame(status_of(failure.kind), &encode_error(Dialect::Responses, failure))
+}
+
+/// Returns the frame for an error body; its code is one that clients go by, so there always is one.
+fn error_frame(status: u16, body: &str) -> String {
+    let document = Document::parse(body).ok();
+    let error = document.as_ref().and_then(|document| document.root().field("error"));
+    let error = error.filter(|error| error.kind() == Kind::Object).and_then(|error| {
+        let has_code = error.field("code").is_some_and(|code| !code.is_null());
+        let kind = error.field("type").and_then(|kind| kind.as_text());
+        let code = quote(kind.as_deref().unwrap_or("server_error"));
+        let edits = [Edit::Set { name: "code", value: &code }];
+        patch(error.raw(), if has_code { &[] } else { &edits }).ok()
+    });
+    let Some(error) = error else { return failure_frame(&broken_off()) };
+    let mut writer = Writer::with_capacity(error.len() + 64);
+    writer.begin_object();
+    writer.field_str("type", "error");
+    writer.field_uint("status", u64::from(status));
+    writer.field_raw("error", &error);
+    writer.end_object();
+    writer.into_string()
+}
+
+fn broken_off() -> Failure {
+    own(FailureKind::Backend, "throughline_backend_stream_broken", "the backend's answer broke off")
+}
+
+fn not_text() -> Failure {
+    let message = "frames must be text: a JSON object with `type` `response.create`";
+    own(FailureKind::InvalidRequest, "throughline_invalid_request", message)
+}
+
+fn lasted() -> Failure {
+    let message = "the connection has lasted as long as it may; open another";
+    own(FailureKind::InvalidRequest, "websocket_connection_limit_reached", message)
+}
