@@ -1,6 +1,6 @@
 //! The gateway: what all exchanges share. Built from a configuration, served until it is told to stop.
 
-use crate::config::{Backend, Config, Endpoint};
+use crate::config::{self, Backend, Config, Endpoint};
 use crate::egress::{Egress, EgressError};
 use crate::routing::Listings;
 use std::collections::BTreeMap;
@@ -43,6 +43,12 @@ pub enum BuildError {
         /// Why.
         source: EgressError,
     },
+    /// A configuration that is reloaded wants the simulated backend, which was not started.
+    #[error("backend {backend}: the simulated backend was not started with the gateway; restart it")]
+    NotSimulated {
+        /// Which backend.
+        backend: Text,
+    },
     /// The history could not be read.
     #[error(transparent)]
     Store(#[from] throughline_store::StoreError),
@@ -76,12 +82,16 @@ impl Gateway {
 
     /// Puts another configuration into effect; exchanges under way go on with the one they began with.
     ///
+    /// Returns the keys that differ and cannot change while the gateway runs; their old values hold. Switches
+    /// made at run time are no part of the configuration, so they hold as before.
+    ///
     /// # Errors
     /// When a backend cannot be set up; nothing changes then.
-    pub fn reload(&self, config: Config) -> Result<(), BuildError> {
+    pub fn reload(&self, mut config: Config) -> Result<Vec<&'static str>, BuildError> {
+        let needs_restart = config::keep_fixed(&self.setup().config, &mut config);
         let setup = Setup::new(config, self.simulated.as_deref())?;
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
-        Ok(())
+        Ok(needs_restart)
     }
 
     /// Returns the verdicts and switches as they are now.
@@ -117,9 +127,12 @@ impl Gateway {
 impl Setup {
     fn new(config: Config, simulated: Option<&str>) -> Result<Self, BuildError> {
         let reach = |backend: &Arc<Backend>| {
-            let base_url = match &backend.endpoint {
-                Endpoint::Url(url) => url.as_str().to_owned(),
-                Endpoint::Simulated => simulated.unwrap_or_default().to_owned(),
+            let base_url = match (&backend.endpoint, simulated) {
+                (Endpoint::Url(url), _) => url.as_str().to_owned(),
+                (Endpoint::Simulated, Some(simulated)) => simulated.to_owned(),
+                (Endpoint::Simulated, None) => {
+                    return Err(BuildError::NotSimulated { backend: backend.name.clone() });
+                }
             };
             let egress = Egress::new(backend, base_url);
             let egress =

@@ -8,6 +8,7 @@ mod address;
 mod backend;
 mod error;
 mod file;
+mod fixed;
 pub mod keys;
 pub mod providers;
 mod resolve;
@@ -26,7 +27,10 @@ pub use resolve::{
     Backend, Config, Credential, Effective, Handover, History, Limits, ModelRule, StoreConfig, StoreLocation,
     Timeouts,
 };
-pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, load};
+pub(crate) use fixed::keep_fixed;
+pub use source::{
+    BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load,
+};
 pub use template::template;
 pub use values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,

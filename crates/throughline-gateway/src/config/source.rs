@@ -83,6 +83,15 @@ pub fn file_candidates(surroundings: &dyn Surroundings) -> Vec<PathBuf> {
     std::iter::once(PathBuf::from(FILE_NAME)).chain(user.map(|folder| folder.join(FILE_NAME))).collect()
 }
 
+/// Returns the places at which a file would be read, the first that is there; all of them are to be watched.
+#[must_use]
+pub fn file_places(surroundings: &dyn Surroundings, flags: &Flags) -> Vec<PathBuf> {
+    match named_file(surroundings, flags) {
+        Some((path, _)) => vec![path],
+        None => file_candidates(surroundings),
+    }
+}
+
 fn gather(surroundings: &dyn Surroundings, flags: &Flags) -> Result<Written, Vec<ConfigError>> {
     let found = find_file(surroundings, flags)?;
     let (mut file, mut sources) = match &found {
@@ -104,13 +113,7 @@ fn find_file(
     surroundings: &dyn Surroundings,
     flags: &Flags,
 ) -> Result<Option<(PathBuf, String)>, Vec<ConfigError>> {
-    let variable = surroundings.variable("THROUGHLINE_CONFIG").filter(|path| !path.is_empty());
-    let named = match (&flags.config, variable) {
-        (Some(path), _) => Some((path.clone(), Source::Flag("--config"))),
-        (None, Some(path)) => Some((PathBuf::from(path), Source::Variable("THROUGHLINE_CONFIG".to_owned()))),
-        (None, None) => None,
-    };
-    if let Some((path, source)) = named {
+    if let Some((path, source)) = named_file(surroundings, flags) {
         let unreadable = |error: io::Error| unreadable(&path, &error, source);
         return surroundings.read(&path).map(|text| Some((path.clone(), text))).map_err(unreadable);
     }
@@ -124,6 +127,16 @@ fn find_file(
         }
     }
     Ok(None)
+}
+
+/// Returns the file that was asked for by name, and who did.
+fn named_file(surroundings: &dyn Surroundings, flags: &Flags) -> Option<(PathBuf, Source)> {
+    let variable = surroundings.variable("THROUGHLINE_CONFIG").filter(|path| !path.is_empty());
+    match (&flags.config, variable) {
+        (Some(path), _) => Some((path.clone(), Source::Flag("--config"))),
+        (None, Some(path)) => Some((PathBuf::from(path), Source::Variable("THROUGHLINE_CONFIG".to_owned()))),
+        (None, None) => None,
+    }
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -3,6 +3,7 @@
 use super::history;
 use crate::args::Args;
 use crate::exit::CommandError;
+use crate::reload::Reloader;
 use crate::{output, signals};
 use std::sync::Arc;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
@@ -15,14 +16,15 @@ use tokio::net::TcpListener;
 pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
     let flags =
         Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
+    let reloader = Reloader::new(flags.clone());
     let config = load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))?;
     log(args.quiet);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
-    runtime.block_on(serve(config, args.quiet))
+    runtime.block_on(serve(config, reloader, args.quiet))
 }
 
-async fn serve(config: Config, quiet: bool) -> Result<(), CommandError> {
+async fn serve(config: Config, reloader: Reloader, quiet: bool) -> Result<(), CommandError> {
     let history = history::open(&config)?;
     let simulated = simulated(&config).await?;
     let base_url = simulated.as_ref().map(Sim::base_url);
@@ -33,10 +35,12 @@ async fn serve(config: Config, quiet: bool) -> Result<(), CommandError> {
     let at = |source| CommandError::File { path: listen.to_string(), source };
     let listener = TcpListener::bind(listen).await.map_err(at)?;
     let address = listener.local_addr().map_err(at)?;
+    let reloading = tokio::spawn(reloader.run(Arc::clone(&gateway), signals::Hangups::new()));
     if !quiet {
         output::print(&format!("throughline is ready on http://{address}, with {active}\n"))?;
     }
     server::serve(listener, gateway, signals::stop()).await.map_err(at)?;
+    reloading.abort();
     if let Some(sim) = simulated {
         sim.stop().await;
     }
