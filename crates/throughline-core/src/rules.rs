@@ -24,6 +24,8 @@ pub struct Rules {
     pub tools_for_history: bool,
     /// Whether custom tools, which take free text, exist.
     pub custom_tools: bool,
+    /// Whether tools can be declared in namespaces.
+    pub namespaces: bool,
     /// Whether the target's own hosted tools and unknown items may be sent back to it.
     pub own_extensions: bool,
     /// Whether a result may hold images and files.
@@ -167,6 +169,15 @@ impl Rules {
         Self::built_in().into_iter().find(|rules| rules.name == name)
     }
 
+    /// Returns the one name that stands for a tool and its namespace, where there are no namespaces.
+    #[must_use]
+    pub fn full_name(&self, namespace: Option<&Text>, name: &Text) -> Text {
+        match namespace.filter(|_| !self.namespaces) {
+            Some(namespace) => Text::from(format!("{namespace}__{name}")),
+            None => name.clone(),
+        }
+    }
+
     fn openai_responses() -> Self {
         Self {
             name: Text::from_static("openai-responses"),
@@ -177,6 +188,7 @@ impl Rules {
             object_arguments: false,
             tools_for_history: false,
             custom_tools: true,
+            namespaces: true,
             own_extensions: true,
             media_in_results: true,
             parts_in_results: true,
@@ -202,6 +214,7 @@ impl Rules {
             object_arguments: true,
             tools_for_history: true,
             custom_tools: false,
+            namespaces: false,
             blank_text: false,
             system: SystemRule::Beside,
             developer_role: false,
@@ -217,6 +230,7 @@ impl Rules {
             dialect: Dialect::Chat,
             call_id: NameRule::up_to(64, Charset::Any),
             unique_call_ids: false,
+            namespaces: false,
             media_in_results: false,
             system: SystemRule::Anywhere,
             reasoning: ReasoningRule::default(),

@@ -6,13 +6,14 @@
 use crate::input;
 use std::collections::BTreeMap;
 use throughline_core::{
-    Ask, BlockId, BlockKind, Call, Frame, Input, Kind, NameMap, Piece, Prompt, Reply, Text, ToolForm,
+    BlockId, BlockKind, Call, Frame, Input, Kind, Piece, Prompt, Reply, Text, Tool, ToolForm,
 };
 
 /// Turns answers to a prompt into answers to the request that it was made from.
 #[derive(Clone, Debug)]
 pub struct Restorer {
-    tools: BTreeMap<Text, Declared>,
+    /// The tools by how the backend refers to them: the namespace, where it has any, and the name.
+    tools: BTreeMap<(Option<Text>, Text), Declared>,
     /// The inputs of custom tools under way, held back until they can be unwrapped.
     held: BTreeMap<BlockId, String>,
 }
@@ -29,7 +30,7 @@ impl Restorer {
     /// Returns the restorer for answers to `prompt`.
     #[must_use]
     pub fn new(prompt: &Prompt<'_>) -> Self {
-        Self { tools: declared(prompt.ask, &prompt.names), held: BTreeMap::new() }
+        Self { tools: declared(prompt), held: BTreeMap::new() }
     }
 
     /// Passes a frame on, in the client's terms.
@@ -52,7 +53,7 @@ impl Restorer {
 
     fn begun(&mut self, block: BlockId, kind: BlockKind) -> BlockKind {
         let BlockKind::Call { id, item_id, name, namespace, freeform } = kind else { return kind };
-        let Some(tool) = self.tools.get(&name) else {
+        let Some(tool) = self.tools.get(&(namespace.clone(), name.clone())) else {
             return BlockKind::Call { id, item_id, name, namespace, freeform };
         };
         if tool.is_custom && !freeform {
@@ -71,7 +72,7 @@ impl Restorer {
     pub fn restore(&self, reply: &mut Reply) {
         for entry in &mut reply.entries {
             let Kind::Called(call) = &mut entry.kind else { continue };
-            if let Some(tool) = self.tools.get(&call.name)
+            if let Some(tool) = self.tools.get(&(call.namespace.clone(), call.name.clone()))
                 && restore_call(call, tool)
             {
                 entry.intact = false;
@@ -82,17 +83,15 @@ impl Restorer {
     }
 }
 
-fn declared(ask: &Ask, names: &NameMap) -> BTreeMap<Text, Declared> {
-    let of_tool = |tool: &throughline_core::Tool| {
-        let full = match &tool.namespace {
-            Some(namespace) => Text::from(format!("{namespace}__{}", tool.name)),
-            None => tool.name.clone(),
-        };
+fn declared(prompt: &Prompt<'_>) -> BTreeMap<(Option<Text>, Text), Declared> {
+    let of_tool = |tool: &Tool| {
+        let full = prompt.rules.full_name(tool.namespace.as_ref(), &tool.name);
+        let namespace = tool.namespace.clone().filter(|_| prompt.rules.namespaces);
         let is_custom = matches!(tool.form, ToolForm::Custom { .. });
         let declared = Declared { name: tool.name.clone(), namespace: tool.namespace.clone(), is_custom };
-        (names.to_sent(&full).clone(), declared)
+        ((namespace, prompt.names.to_sent(&full).clone()), declared)
     };
-    ask.tools.iter().filter(|tool| !tool.is_hosted()).map(of_tool).collect()
+    prompt.ask.tools.iter().filter(|tool| !tool.is_hosted()).map(of_tool).collect()
 }
 
 /// Puts one call into the client's terms, and says whether that changed anything.

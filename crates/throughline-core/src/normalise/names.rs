@@ -5,39 +5,36 @@ use crate::{Action, Ask, Dialect, Kind, NameMap, Report, Rules, Subject, Text, T
 use std::collections::BTreeSet;
 
 /// The names of tools, as they came and as they are sent.
-pub(super) struct ToolNames {
+#[derive(Clone)]
+pub(super) struct ToolNames<'r> {
     map: NameMap,
-    namespaces: bool,
+    rules: &'r Rules,
 }
 
-impl ToolNames {
+impl ToolNames<'_> {
     pub fn into_map(self) -> NameMap {
         self.map
     }
 
-    /// Returns the one name that stands for a name and its namespace, where the target has no namespaces.
-    fn full(&self, namespace: Option<&Text>, name: &Text) -> Text {
-        match namespace.filter(|_| !self.namespaces) {
-            Some(namespace) => Text::from(format!("{namespace}__{name}")),
-            None => name.clone(),
-        }
-    }
-
     fn knows(&self, namespace: Option<&Text>, name: &Text) -> bool {
-        self.map.knows(&self.full(namespace, name))
+        self.map.knows(&self.rules.full_name(namespace, name))
     }
 
-    fn admit(&mut self, namespace: Option<&Text>, name: &Text, rules: &Rules) -> Text {
-        let full = self.full(namespace, name);
-        self.map.admit(&full, rules.tool_name, false)
+    fn sent(&self, namespace: Option<&Text>, name: &Text) -> Text {
+        self.map.to_sent(&self.rules.full_name(namespace, name)).clone()
+    }
+
+    fn admit(&mut self, namespace: Option<&Text>, name: &Text) -> Text {
+        let full = self.rules.full_name(namespace, name);
+        self.map.admit(&full, self.rules.tool_name, false)
     }
 }
 
 /// Maps the names of the tools on offer.
-pub(super) fn name_tools(ask: &Ask, rules: &Rules, report: &mut Report) -> ToolNames {
-    let mut names = ToolNames { map: NameMap::default(), namespaces: rules.dialect == Dialect::Responses };
+pub(super) fn name_tools<'r>(ask: &Ask, rules: &'r Rules, report: &mut Report) -> ToolNames<'r> {
+    let mut names = ToolNames { map: NameMap::default(), rules };
     for tool in ask.tools.iter().filter(|tool| !tool.is_hosted()) {
-        let sent = names.admit(tool.namespace.as_ref(), &tool.name, rules);
+        let sent = names.admit(tool.namespace.as_ref(), &tool.name);
         if sent != tool.name {
             let subject = Subject::Tool(tool.name.clone());
             report.note(Action::Renamed, subject, format!("the target calls it {sent}"));
@@ -49,11 +46,12 @@ pub(super) fn name_tools(ask: &Ask, rules: &Rules, report: &mut Report) -> ToolN
 /// Maps the ids and names of calls, and the ids of their results; returns the map of the ids.
 pub(super) fn name_calls(
     items: &mut [Item],
-    names: &ToolNames,
+    names: &ToolNames<'_>,
     rules: &Rules,
     report: &mut Report,
 ) -> NameMap {
-    let mut names = ToolNames { map: names.map.clone(), namespaces: names.namespaces };
+    // What is called but not on offer gets a name here that the answer is not read by.
+    let mut names = names.clone();
     let mut ids = NameMap::default();
     let mut of_pair: Vec<Option<Text>> = Vec::new();
     let mut in_batch = BTreeSet::new();
@@ -64,11 +62,11 @@ pub(super) fn name_calls(
                 let id = ids.admit(&call.id, rules.call_id, fresh);
                 // A tool on offer is in the report already, and any other needs to be named there only once.
                 let is_new = !names.knows(call.namespace.as_ref(), &call.name);
-                let name = names.admit(call.namespace.as_ref(), &call.name, rules);
+                let name = names.admit(call.namespace.as_ref(), &call.name);
                 if call.id != id {
                     report.entry(Action::Renamed, item.entry.place, "the target does not take this call id");
                 }
-                let flattens = call.namespace.is_some() && !names.namespaces;
+                let flattens = call.namespace.is_some() && !rules.namespaces;
                 if is_new && call.name != name {
                     let reason = format!("the target calls the tool {name}");
                     report.entry(Action::Renamed, item.entry.place, reason);
@@ -76,7 +74,7 @@ pub(super) fn name_calls(
                 if call.id != id || call.name != name || flattens {
                     item.entry.intact = false;
                 }
-                call.namespace = call.namespace.take().filter(|_| names.namespaces);
+                call.namespace = call.namespace.take().filter(|_| rules.namespaces);
                 call.name = name;
                 call.id = id.clone();
                 remember(&mut of_pair, item.pair, id);
@@ -107,7 +105,7 @@ fn remember(of_pair: &mut Vec<Option<Text>>, pair: Option<usize>, id: Text) {
 pub(super) fn offer(
     ask: &Ask,
     items: &[Item],
-    names: &ToolNames,
+    names: &ToolNames<'_>,
     rules: &Rules,
     report: &mut Report,
 ) -> (Vec<Tool>, Option<ToolChoice>) {
@@ -143,7 +141,7 @@ fn of_history(items: &[Item]) -> Vec<Tool> {
     names.into_iter().map(declared).collect()
 }
 
-fn offered(tool: &Tool, names: &ToolNames, rules: &Rules, report: &mut Report) -> Option<Tool> {
+fn offered(tool: &Tool, names: &ToolNames<'_>, rules: &Rules, report: &mut Report) -> Option<Tool> {
     let is_own = tool.wire.as_ref().is_some_and(|wire| wire.dialect == rules.dialect);
     if let ToolForm::Hosted { kind } = &tool.form {
         if is_own && rules.own_extensions {
@@ -154,10 +152,9 @@ fn offered(tool: &Tool, names: &ToolNames, rules: &Rules, report: &mut Report) -
         return None;
     }
     report_extras(tool, rules.dialect, report);
-    let full = names.full(tool.namespace.as_ref(), &tool.name);
-    let name = names.map.to_sent(&full).clone();
-    let intact = tool.intact && name == tool.name && (tool.namespace.is_none() || names.namespaces);
-    let namespace = tool.namespace.clone().filter(|_| names.namespaces);
+    let name = names.sent(tool.namespace.as_ref(), &tool.name);
+    let intact = tool.intact && name == tool.name && (tool.namespace.is_none() || rules.namespaces);
+    let namespace = tool.namespace.clone().filter(|_| rules.namespaces);
     Some(Tool { name, namespace, intact, ..tool.clone() })
 }
 
@@ -173,14 +170,14 @@ fn chosen(
     choice: &ToolChoice,
     ask: &Ask,
     tools: &[Tool],
-    names: &ToolNames,
+    names: &ToolNames<'_>,
     rules: &Rules,
     report: &mut Report,
 ) -> Option<ToolChoice> {
     let sent = |name: &Text| {
         let tool = ask.tools.iter().find(|tool| &tool.name == name)?;
-        let full = names.full(tool.namespace.as_ref(), name);
-        Some(names.map.to_sent(&full).clone()).filter(|sent| tools.iter().any(|tool| &tool.name == sent))
+        let sent = names.sent(tool.namespace.as_ref(), name);
+        tools.iter().any(|tool| tool.name == sent).then_some(sent)
     };
     let mut lost = |reason: &'static str| {
         report.field(Action::Repaired, "tool_choice", reason);

@@ -139,6 +139,35 @@ fn pain_25_a_long_name_in_the_history_of_a_tool_no_longer_on_offer_is_mapped_and
     }
 }
 
+/// Codex puts the tools of its servers into namespaces, where a name may be one that it has itself.
+#[test]
+fn pain_25_a_tool_in_a_namespace_is_not_taken_for_its_namesake() {
+    let long = "search_documents_by_author_in_the_enterprise_document_management_service";
+    let function = |name: &str| json!({"type": "function", "name": name, "parameters": {"type": "object"}});
+    let inside = json!({"type": "namespace", "name": "files", "description": "",
+        "tools": [function("read"), function(long)]});
+    let ask = ask(
+        Dialect::Responses,
+        &json!({"model": "m", "input": "Read it.", "tools": [function("read"), inside]}),
+    );
+    let rules = Rules::from_name("openai-responses").unwrap();
+    let (prompt, _) = prepare(&ask, &Target::new(&rules));
+    let call = |namespace: Option<&str>, name: &str| {
+        let item = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "namespace": namespace,
+            "name": name, "arguments": "{}", "status": "completed"});
+        let answer = json!({"id": "resp_1", "status": "completed", "model": "m", "output": [item]});
+        let mut reply = throughline_wire::decode_reply(Dialect::Responses, answer.to_string()).unwrap();
+        Restorer::new(&prompt).restore(&mut reply);
+        let call = reply.entries[0].as_call().unwrap().clone();
+        (call.namespace.map(|namespace| namespace.to_string()), call.name.to_string())
+    };
+    let in_files = |name: &str| (Some("files".to_owned()), name.to_owned());
+    assert_eq!(call(None, "read"), (None, "read".to_owned()));
+    assert_eq!(call(Some("files"), "read"), in_files("read"));
+    assert_ne!(prompt.tools[2].name, long);
+    assert_eq!(call(Some("files"), &prompt.tools[2].name), in_files(long));
+}
+
 fn chat_answer(name: &str) -> Value {
     let call = json!({"id": "call_9", "type": "function", "function": {"name": name, "arguments": "{}"}});
     json!({
