@@ -141,8 +141,7 @@ fn mended_choices(choices: &Text, reply: &Reply) -> Option<String> {
 
 fn write_anew(writer: &mut Writer, reply: &Reply, stamp: &Stamp, ask: &Ask) {
     let model = stamp.model.as_ref().or(reply.model.as_ref());
-    writer.key("id");
-    writer.string(&answer_id(stamp));
+    writer.field_str("id", &answer_id(stamp));
     writer.field_str("object", "chat.completion");
     writer.field_uint("created", stamp.created_at);
     writer.field_str("model", model.map_or("", Text::as_str));
@@ -224,7 +223,7 @@ fn write_message(writer: &mut Writer, reply: &Reply, calls: &[&Entry], of_old: b
 fn write_function(writer: &mut Writer, call: &Call) {
     writer.begin_object();
     writer.field_str("name", &call.name);
-    writer.field_str("arguments", &call.input.text().clone());
+    writer.field_str("arguments", call.input.text());
     writer.end_object();
 }
 

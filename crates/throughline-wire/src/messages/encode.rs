@@ -11,7 +11,7 @@ use super::parts::{BlockList, Destination, Head, write_parts};
 use super::settings::SettingsWriter;
 use super::{reasoning, tools};
 use crate::dialects::expected_length;
-use crate::json::{Document, Edit, Writer, patch};
+use crate::json::{Document, Edit, Node, Writer, patch};
 use crate::segment::{Segment, segments, verbatim};
 use throughline_core::{
     Action, Content, Entry, Envelope, Kind, Part, Prompt, Report, Role, Said, Side, SystemRule, Text,
@@ -106,23 +106,24 @@ fn write_edits_without_thinking(writer: &mut Writer, value: &str, report: &mut R
     let document = Document::parse(value).ok();
     let edits = document.as_ref().and_then(|document| document.root().field("edits"));
     let Some(edits) = edits else { return writer.field_raw("context_management", value) };
-    let on_thinking =
-        |kind: Option<std::borrow::Cow<'_, str>>| kind.is_some_and(|kind| kind.starts_with("clear_thinking"));
-    let mut kept =
-        edits.items().filter(|edit| !on_thinking(edit.field("type").and_then(|kind| kind.as_str())));
-    if kept.by_ref().count() == edits.len() {
+    let is_on_thinking = |edit: &Node<'_>| {
+        edit.field("type")
+            .and_then(|kind| kind.as_str())
+            .is_some_and(|kind| kind.starts_with("clear_thinking"))
+    };
+    let kept: Vec<Node<'_>> = edits.items().filter(|edit| !is_on_thinking(edit)).collect();
+    if kept.len() == edits.len() {
         return writer.field_raw("context_management", value);
     }
     report.field(Action::Dropped, "context_management", "thinking is not cleared where there is none");
-    let mut list = Writer::new();
-    list.begin_array();
-    let kept = edits.items().filter(|edit| !on_thinking(edit.field("type").and_then(|kind| kind.as_str())));
-    kept.for_each(|edit| list.raw(edit.raw()));
-    list.end_array();
-    let list = list.into_string();
-    if list == "[]" {
+    if kept.is_empty() {
         return;
     }
+    let mut list = Writer::new();
+    list.begin_array();
+    kept.iter().for_each(|edit| list.raw(edit.raw()));
+    list.end_array();
+    let list = list.into_string();
     if let Ok(patched) = patch(value, &[Edit::Set { name: "edits", value: &list }]) {
         writer.field_raw("context_management", &patched);
     }
