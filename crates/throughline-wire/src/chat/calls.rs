@@ -4,7 +4,7 @@
 //! clients also send arguments as an object, no arguments at all, no type and no id.
 
 use super::WITHOUT_ID;
-use super::extras::{given, nested_wire, own, wire_of};
+use super::extras::{given, given_text, nested_wire, own, wire_of};
 use super::history::Held;
 use crate::input::{as_object, from_arguments};
 use crate::json::{DecodeError, Kind as JsonKind, Node, Writer};
@@ -38,7 +38,7 @@ fn decode_call(node: Node<'_>, at: u32, stem: &str) -> Result<Held, DecodeError>
         None if node.field("custom").is_some() => Text::from_static("custom"),
         None => Text::from_static("function"),
     };
-    let id = given(node, "id").map(|id| id.expect_text()).transpose()?.filter(|id| !id.is_empty());
+    let id = given_text(node, "id")?.filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(|| Text::from(format!("{stem}_{at}")));
     let (name, input, wire) = match kind.as_str() {
         "function" => {
@@ -51,7 +51,7 @@ fn decode_call(node: Node<'_>, at: u32, stem: &str) -> Result<Held, DecodeError>
         }
         "custom" => {
             let custom = node.expect_field("custom")?;
-            let input = given(custom, "input").map(|input| input.expect_text()).transpose()?;
+            let input = given_text(custom, "input")?;
             let wire = nested_wire(node, &["id", "type", "index", "custom"], "custom", &["name", "input"]);
             (custom.expect_field("name")?, Input::Freeform(input.unwrap_or_default()), Some(wire))
         }

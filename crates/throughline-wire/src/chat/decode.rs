@@ -1,6 +1,6 @@
 //! A request body, read into an ask.
 
-use super::extras::{given, is_significant};
+use super::extras::{given_bool, given_text, is_significant};
 use super::history::decode_messages;
 use super::settings::{decode_settings, is_extra};
 use super::tools::{decode_choice, decode_tools};
@@ -18,12 +18,12 @@ pub(crate) fn decode_request(document: &Document) -> Result<Ask, DecodeError> {
         .collect();
     Ok(Ask {
         dialect: Dialect::Chat,
-        model: given(root, "model").map(|model| model.expect_text()).transpose()?,
+        model: given_text(root, "model")?,
         entries: decode_messages(document, root.expect_field("messages")?)?,
         tools: decode_tools(root)?,
         tool_choice: decode_choice(root)?,
         settings,
-        stream: given(root, "stream").map(|stream| stream.expect_bool()).transpose()?.unwrap_or(false),
+        stream: given_bool(root, "stream")?.unwrap_or(false),
         previous: None,
         conversation: None,
         fields: top_level_fields(root),

@@ -1,33 +1,13 @@
-//! Fields: which are given, which are known, and what is kept of the others.
+//! Fields of this dialect's objects: which are filled, and what is kept of those that nobody knows.
 
-use crate::json::{Kind, Node};
+use crate::json::Node;
 use throughline_core::{Dialect, Extra, Text, Wire};
 
-/// Returns the field of that name, unless it is `null`, which clients write where they mean nothing.
-pub(super) fn given<'d>(node: Node<'d>, name: &str) -> Option<Node<'d>> {
-    node.field(name).filter(|value| !value.is_null())
-}
+pub(super) use crate::json::{extras as extras_of, given, given_bool, given_text, is_significant};
 
 /// Returns the field of that name as text, if it is a string with something in it.
 pub(super) fn filled(node: Node<'_>, name: &str) -> Option<Text> {
     node.field(name)?.as_text().filter(|text| !text.is_empty())
-}
-
-/// Says whether the value says anything: not `null`, nor an empty array or object.
-pub(super) fn is_significant(node: Node<'_>) -> bool {
-    match node.kind() {
-        Kind::Null => false,
-        Kind::Array | Kind::Object => !node.is_empty(),
-        Kind::Bool | Kind::Number | Kind::String => true,
-    }
-}
-
-/// Returns the significant fields of an object that are not among the known ones.
-pub(super) fn extras_of(node: Node<'_>, known: &[&str]) -> Vec<Extra> {
-    node.fields()
-        .filter(|(name, value)| !known.contains(&&**name) && is_significant(*value))
-        .map(|(name, value)| Extra { name: Text::from(&*name), value: value.raw_text() })
-        .collect()
 }
 
 /// Returns what is kept of an object whose content lies in an inner object of the name `inner`.

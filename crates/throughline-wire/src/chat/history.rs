@@ -6,7 +6,7 @@
 
 use super::WITHOUT_ID;
 use super::calls::{decode_calls, decode_function_call};
-use super::extras::{extras_of, filled, given, is_significant};
+use super::extras::{extras_of, filled, given, given_text, is_significant};
 use super::parts::decode_content;
 use crate::json::{DecodeError, Document, Kind as JsonKind, Node, quote};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ pub(super) fn decode_assistant(
 
 /// Reads the reasoning of an assistant message, for which servers have two names.
 fn decode_reasoning(node: Node<'_>) -> Result<Option<Thought>, DecodeError> {
-    let of_deepseek = given(node, "reasoning_content").map(|text| text.expect_text()).transpose()?;
+    let of_deepseek = given_text(node, "reasoning_content")?;
     let of_openrouter = reasoning_text(node);
     // Sealed reasoning is in the extras of the message; without an entry nobody would know it is there.
     let has_details = node.field("reasoning_details").is_some_and(is_significant);
@@ -126,9 +126,9 @@ fn reasoning_text(node: Node<'_>) -> Option<Text> {
 }
 
 fn decode_result(document: &Document, node: Node<'_>, earlier: &[Entry]) -> Result<Held, DecodeError> {
-    let id = given(node, "tool_call_id").map(|id| id.expect_text()).transpose()?;
+    let id = given_text(node, "tool_call_id")?;
     let id = id.filter(|id| !id.is_empty());
-    let name = given(node, "name").map(|name| name.expect_text()).transpose()?;
+    let name = given_text(node, "name")?;
     let freeform =
         id.as_ref().and_then(|id| last_call(earlier, |call| &call.id == id)).is_some_and(is_freeform);
     let parts = decode_content(document, node.field("content"))?;
@@ -146,7 +146,7 @@ fn decode_function_result(
     if filled(node, "tool_call_id").is_some() {
         return decode_result(document, node, earlier);
     }
-    let name = given(node, "name").map(|name| name.expect_text()).transpose()?;
+    let name = given_text(node, "name")?;
     let call = name.as_ref().and_then(|name| last_call(earlier, |call| &call.name == name));
     let parts = decode_content(document, node.field("content"))?;
     Ok(Held::lone(returned(call.map(|call| call.id.clone()), name, parts, false)))

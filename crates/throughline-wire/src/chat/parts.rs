@@ -3,7 +3,7 @@
 //! Content is a string, `null`, absent, or an array of parts. Pictures and files come as `data:` URLs, which
 //! are taken apart without copying the bytes. Audio and whatever else has a type of its own stays opaque.
 
-use super::extras::{filled, given, wire_of};
+use super::extras::{filled, given, given_text, wire_of};
 use crate::json::{DecodeError, Document, Kind, Node};
 use std::ops::Range;
 use throughline_core::{Content, File, Image, Media, Part, Text};
@@ -60,7 +60,7 @@ fn decode_image(document: &Document, image: Node<'_>) -> Result<Image, DecodeErr
         return Ok(Image { media: decode_url(document, image)?, detail: None });
     }
     let media = decode_url(document, image.expect_field("url")?)?;
-    let detail = given(image, "detail").map(|detail| detail.expect_text()).transpose()?;
+    let detail = given_text(image, "detail")?;
     Ok(Image { media, detail })
 }
 
@@ -68,7 +68,7 @@ fn decode_image(document: &Document, image: Node<'_>) -> Result<Image, DecodeErr
 fn decode_file(document: &Document, node: Node<'_>) -> Result<Option<File>, DecodeError> {
     let Some(file) = given(node, "file") else { return Ok(None) };
     file.expect_object()?;
-    let name = given(file, "filename").map(|name| name.expect_text()).transpose()?;
+    let name = given_text(file, "filename")?;
     if let Some(data) = given(file, "file_data") {
         let media = match decode_url(document, data)? {
             Media::Url(text) if !text.contains("://") => {

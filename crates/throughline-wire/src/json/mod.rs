@@ -9,6 +9,7 @@
 
 mod escape;
 mod expect;
+mod given;
 mod index;
 #[cfg(test)]
 mod laws;
@@ -17,6 +18,7 @@ mod scan;
 mod write;
 
 pub use expect::DecodeError;
+pub(crate) use given::{extras, given, given_bool, given_number, given_text, is_significant};
 pub use index::{Document, Kind, Node};
 pub use patch::{Edit, patch};
 pub use scan::{MAX_DEPTH, SyntaxError, SyntaxProblem};
