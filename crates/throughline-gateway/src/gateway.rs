@@ -3,6 +3,7 @@
 use crate::config::{self, Backend, Config, Endpoint};
 use crate::egress::{Egress, EgressError};
 use crate::routing::Listings;
+use crate::telemetry::{StoreUse, Telemetry};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,6 +16,8 @@ pub struct Gateway {
     setup: RwLock<Arc<Setup>>,
     /// Where everything is kept.
     pub history: Arc<dyn History>,
+    /// What is counted.
+    pub telemetry: Arc<Telemetry>,
     /// Verdicts and switches, as the history had them when they were last read.
     standing: RwLock<Arc<Standing>>,
     /// Where the simulated backend listens, if one is needed.
@@ -69,6 +72,7 @@ impl Gateway {
         Ok(Self {
             setup: RwLock::new(Arc::new(setup)),
             history,
+            telemetry: Arc::default(),
             standing: RwLock::new(Arc::new(standing)),
             simulated,
         })
@@ -108,6 +112,7 @@ impl Gateway {
     /// backend can be had again, and whether the history may fail at all is decided where it is written.
     pub async fn latest_standing(&self) -> Arc<Standing> {
         if let Err(error) = self.refresh().await {
+            self.telemetry.store_failed(StoreUse::Read);
             tracing::warn!(%error, "switches could not be read; those known before hold");
         }
         self.standing()
@@ -119,7 +124,9 @@ impl Gateway {
     /// When the history cannot be read.
     pub async fn refresh(&self) -> Result<(), throughline_store::StoreError> {
         let standing = Arc::new(self.history.standing().await?);
-        *self.standing.write().unwrap_or_else(PoisonError::into_inner) = standing;
+        let mut known = self.standing.write().unwrap_or_else(PoisonError::into_inner);
+        self.telemetry.switched(changed_settings(&known, &standing));
+        *known = standing;
         Ok(())
     }
 }
@@ -142,6 +149,14 @@ impl Setup {
         let egress = config.backends.iter().map(reach).collect::<Result<_, BuildError>>()?;
         Ok(Self { config, egress, listings: Listings::new() })
     }
+}
+
+/// Returns how many settings are new or other than before; one that was taken back is a setting as well.
+fn changed_settings(before: &Standing, after: &Standing) -> usize {
+    if before.settings == after.settings {
+        return 0;
+    }
+    after.settings.iter().filter(|setting| !before.settings.contains(setting)).count()
 }
 
 /// Returns what the clock says.

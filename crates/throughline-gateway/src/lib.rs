@@ -5,7 +5,8 @@
 //! These decide and do nothing: they take facts and return data, so they are tested without network or clock.
 //! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
 //! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
-//! at run time, and [`view`] is the record as it is shown.
+//! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens,
+//! [`probe`] asks a backend what it is, and [`verdicts`] are what was learned about one.
 
 pub mod capability;
 pub mod config;
@@ -13,8 +14,11 @@ pub mod egress;
 pub mod exchange;
 pub mod gateway;
 pub mod ingress;
+pub mod probe;
 pub mod routing;
 pub mod secret;
 pub mod server;
 pub mod switch;
+pub mod telemetry;
+pub mod verdicts;
 pub mod view;

@@ -102,6 +102,7 @@ fn put_into_effect(gateway: &Gateway, loaded: Result<Config, ConfigErrors>) {
             for problem in &errors.0 {
                 tracing::error!(%problem, "the configuration was refused; the one before holds");
             }
+            gateway.telemetry.reloaded(false);
             return;
         }
     };
@@ -109,7 +110,9 @@ fn put_into_effect(gateway: &Gateway, loaded: Result<Config, ConfigErrors>) {
     for warning in &config.warnings {
         tracing::warn!(%warning, "the configuration");
     }
-    match gateway.reload(config) {
+    let reloaded = gateway.reload(config);
+    gateway.telemetry.reloaded(reloaded.is_ok());
+    match reloaded {
         Ok(needs_restart) => {
             for key in needs_restart {
                 tracing::warn!(key, "needs a restart to change; the old value holds");

@@ -20,7 +20,7 @@ mod warm;
 pub use count::count;
 pub use identity::CONVERSATION_HEADER;
 
-use crate::capability::{self, Ability, Decision, Evidence, Verdict};
+use crate::capability::{self, Ability, Decision};
 use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};
 use crate::config::OnStoreFailure;
 use crate::egress::Presented;
@@ -28,12 +28,15 @@ use crate::gateway::{Gateway, Setup, mint, now};
 use crate::ingress::reject::{own, reject, undecodable};
 use crate::routing::{Asked, Destination, Route, RouteError, route};
 use crate::switch;
+use crate::telemetry::StoreUse;
+use crate::verdicts;
 use axum::response::Response;
 use http::{HeaderMap, header};
 use open::Opened;
 use place::{PlaceError, Placed};
 use record::Recorder;
 use std::sync::Arc;
+use std::time::Instant;
 use throughline_core::{Ask, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
 use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError, Write};
 use throughline_wire::{Stamp, decode_request, status_of};
@@ -75,22 +78,26 @@ pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
     match Running::begin(gateway, incoming).await {
         Ok(running) if generate => running.run().await,
         Ok(running) => running.warm_up().await,
-        Err(failure) => reject(dialect, &failure),
+        Err(failure) => {
+            gateway.telemetry.turned_away(dialect);
+            reject(dialect, &failure)
+        }
     }
 }
 
 impl Running {
     async fn begin(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Self, Failure> {
         let Incoming { dialect, headers, body, remembered, .. } = incoming;
+        let arrived = Instant::now();
         let setup = gateway.setup();
         let ask = decode_request(dialect, body).map_err(|error| undecodable(&error))?;
         let id = mint();
         let fresh = ConversationId::new(format!("conv_{id}"));
         let claim = identity::claim(&headers, &ask);
         let placed = place::place(&*gateway.history, claim, &ask, remembered.as_ref(), fresh).await;
-        let placed = placed.map_err(|error| misplaced(&error))?;
+        let placed = placed.map_err(|error| misplaced(gateway, &error))?;
         let route = routed(&setup, &*gateway.latest_standing().await, &headers, &ask, &placed)?;
-        let mut recorder = recorder(gateway, &setup, &id, &headers, &ask, &placed);
+        let mut recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
         recorder.begin(&placed, &ask, now()).await.map_err(|error| unrecorded(&error))?;
         let stamp = Stamp {
             id: id.into(),
@@ -200,13 +207,13 @@ fn recorder(
     setup: &Setup,
     id: &str,
     headers: &HeaderMap,
-    ask: &Ask,
-    placed: &Placed,
+    (ask, placed): (&Ask, &Placed),
+    arrived: Instant,
 ) -> Recorder {
     let client = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(Text::from);
     let exchange = record::begun(ExchangeId::new(id), placed, ask, client, now());
     let passes = setup.config.store.on_failure == OnStoreFailure::Pass;
-    Recorder::new(Arc::clone(&gateway.history), exchange, passes)
+    Recorder::new(gateway, exchange, passes, arrived)
 }
 
 fn routed(
@@ -243,26 +250,13 @@ fn decision(standing: &Standing, destination: &Destination, ability: Ability, at
         Ability::NativeToolHistory => backend.native_tool_history,
         Ability::ServerState => backend.server_state,
     };
-    let about = |model: &str| {
-        standing.learned.iter().find(|learned| {
-            learned.backend == backend.name && learned.model == model && learned.capability == ability.name()
-        })
-    };
+    let about = |model: &str| verdicts::find(standing, &backend.name, model, ability);
     let kept = about(&destination.model).or_else(|| about(""));
-    let learned = kept.and_then(|kept| {
-        Some(capability::Learned {
-            ability,
-            verdict: Verdict::from_name(&kept.verdict)?,
-            evidence: Evidence::Tried,
-            words: kept.reason.clone(),
-            at: kept.at.0,
-            expires: kept.expires.map_or(i64::MAX, |expires| expires.0),
-        })
-    });
+    let learned = kept.and_then(verdicts::recall);
     capability::decide(flag, learned.as_ref(), at.0)
 }
 
-fn misplaced(error: &PlaceError) -> Failure {
+fn misplaced(gateway: &Gateway, error: &PlaceError) -> Failure {
     match error {
         PlaceError::NoSuchResponse(_) => Failure {
             code: Some(Text::from_static("previous_response_not_found")),
@@ -273,7 +267,10 @@ fn misplaced(error: &PlaceError) -> Failure {
             param: Some(Text::from_static("input")),
             ..own(FailureKind::NotFound, "throughline_no_such_item", error.to_string())
         },
-        PlaceError::Store(error) => unrecorded(error),
+        PlaceError::Store(error) => {
+            gateway.telemetry.store_failed(StoreUse::Read);
+            unrecorded(error)
+        }
     }
 }
 

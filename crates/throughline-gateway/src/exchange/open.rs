@@ -49,6 +49,7 @@ impl Running {
         let destination = self.destinations[leg].clone();
         let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
         let prompted = prompt(&self.ask, &self.placed, &destination, strategy);
+        self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
         let report = prompted.report_json(&self.ask);
         let attempt = record::attempted(

@@ -4,8 +4,11 @@
 //! over. What a long stream has brought so far is written along the way, without waiting for the disk.
 
 use super::place::Placed;
+use crate::gateway::Gateway;
+use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Instant;
 use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Origin, Reply, Stop, Text};
 use throughline_store::{
     Attempt, Batch, Exchange, ExchangeId, Extension, History, Moment, NewConversation, ProviderEvent,
@@ -20,13 +23,17 @@ pub struct Recorder {
     /// Whether anything could not be written, which is then said in the answer.
     pub lapsed: bool,
     passes: bool,
+    telemetry: Arc<Telemetry>,
+    arrived: Instant,
 }
 
 impl Recorder {
-    /// Begins the record of an exchange; with `passes`, failures to write do not fail the exchange.
+    /// Begins the record of an exchange whose request was read whole at `arrived`; with `passes`, failures to
+    /// write do not fail the exchange.
     #[must_use]
-    pub fn new(history: Arc<dyn History>, exchange: Exchange, passes: bool) -> Self {
-        Self { history, exchange, lapsed: false, passes }
+    pub fn new(gateway: &Gateway, exchange: Exchange, passes: bool, arrived: Instant) -> Self {
+        let (history, telemetry) = (Arc::clone(&gateway.history), Arc::clone(&gateway.telemetry));
+        Self { history, exchange, lapsed: false, passes, telemetry, arrived }
     }
 
     /// Returns the id of the exchange.
@@ -64,17 +71,30 @@ impl Recorder {
     /// When the history cannot be written, unless that is to be passed over.
     pub async fn attempt(&mut self, attempt: Attempt, body: Bytes) -> Result<(), StoreError> {
         let number = u32::try_from(self.exchange.attempts.len()).unwrap_or(u32::MAX);
+        if let Some(before) = self.exchange.attempts.last() {
+            self.telemetry.fell_back(&attempt.backend, fallback(before, &attempt));
+        }
         self.exchange.attempts.push(attempt);
         let writes = vec![
             Write::Exchange(Box::new(self.exchange.clone())),
             Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body },
         ];
-        self.append(Batch::relaxed(writes)).await
+        self.append(Batch::relaxed(writes)).await?;
+        if number == 0 {
+            self.telemetry.added_before_backend(self.arrived.elapsed());
+        }
+        Ok(())
     }
 
     /// Notes what came of the attempt under way; written with whatever is written next.
     pub fn attempt_ended(&mut self, status: Option<u16>, failure: Option<Text>, now: Moment) {
         if let Some(attempt) = self.exchange.attempts.last_mut() {
+            let outcome = match (&failure, status) {
+                (None, _) => AttemptOutcome::Answered,
+                (Some(_), Some(_)) => AttemptOutcome::Refused,
+                (Some(_), None) => AttemptOutcome::Failed,
+            };
+            self.telemetry.attempt_ended(&attempt.backend, outcome);
             attempt.status = status;
             attempt.failure = failure;
             attempt.ended = Some(now);
@@ -118,6 +138,7 @@ impl Recorder {
         let mut writes = vec![self.events_write(events), Write::Entries(extension)];
         writes.push(Write::Exchange(Box::new(self.exchange.clone())));
         writes.extend(answer.map(|json| Write::Answer { exchange: self.exchange.id.clone(), json }));
+        self.count();
         self.append(Batch::durable(writes)).await?;
         self.log();
         Ok(())
@@ -131,6 +152,7 @@ impl Recorder {
         self.exchange.ended = Some(now);
         self.exchange.ending = Some(Text::from_static("failed"));
         self.exchange.status = Some(status);
+        self.count();
         self.append(Batch::durable(vec![Write::Exchange(Box::new(self.exchange.clone()))])).await?;
         self.log();
         Ok(())
@@ -139,6 +161,17 @@ impl Recorder {
     /// Says which response the client may refer to later.
     pub fn promise(&mut self, id: Text, stored: bool) {
         self.exchange.response = Some(ResponseMark { id, stored, deleted: false });
+    }
+
+    /// Counts the exchange, which is over; also one that cannot be recorded.
+    fn count(&self) {
+        let exchange = &self.exchange;
+        let backend = exchange.attempts.last().map(|attempt| &attempt.backend);
+        let ending = exchange.ending.clone().unwrap_or(Text::from_static("unknown"));
+        self.telemetry.exchange_ended(exchange.dialect, backend, &ending, self.arrived.elapsed());
+        if let (Some(backend), Some(usage)) = (backend, exchange.usage) {
+            self.telemetry.used(backend, usage);
+        }
     }
 
     /// Writes the line of the log that says what became of the exchange. No words of the conversation are in it.
@@ -179,7 +212,11 @@ impl Recorder {
     }
 
     async fn append(&mut self, batch: Batch) -> Result<(), StoreError> {
-        match self.history.append(batch).await {
+        let appended = self.history.append(batch).await;
+        if appended.is_err() {
+            self.telemetry.store_failed(StoreUse::Write);
+        }
+        match appended {
             Err(error) if self.passes => {
                 tracing::error!(%error, exchange = self.exchange.id.as_str(), "not recorded");
                 self.lapsed = true;
@@ -187,6 +224,17 @@ impl Recorder {
             }
             other => other.map(drop),
         }
+    }
+}
+
+/// Returns what an attempt is, seen from the one before it.
+fn fallback(before: &Attempt, next: &Attempt) -> Fallback {
+    if before.backend != next.backend {
+        Fallback::Failover
+    } else if before.strategy == next.strategy {
+        Fallback::Retry
+    } else {
+        Fallback::TextEmbed
     }
 }
 

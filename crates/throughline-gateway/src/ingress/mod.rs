@@ -4,6 +4,7 @@ mod api;
 pub mod body;
 mod guard;
 mod input_items;
+mod metrics;
 mod models;
 pub mod reject;
 mod responses;
@@ -49,6 +50,7 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/v1/models/{id}", get(models::one))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .route("/metrics", get(metrics::show))
         .merge(api::routes(ingress.clone()))
         .fallback(unknown)
         .with_state(ingress)
@@ -96,11 +98,15 @@ async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Reques
 async fn exchange(State(ingress): State<Ingress>, dialect: Dialect, request: Request) -> Response {
     // Held until the head of the answer is ready; a stream under way takes no room of this kind.
     let Ok(_permit) = ingress.room.try_acquire() else {
+        ingress.gateway.telemetry.turned_away(dialect);
         return reject(dialect, &busy());
     };
     match receive(&ingress, dialect, request).await {
         Ok(incoming) => exchange::answer(&ingress.gateway, incoming).await,
-        Err(failure) => reject(dialect, &failure),
+        Err(failure) => {
+            ingress.gateway.telemetry.turned_away(dialect);
+            reject(dialect, &failure)
+        }
     }
 }
 

@@ -1,0 +1,71 @@
+//! Verdicts about backends, as the history keeps them and as [`capability`](crate::capability) reads them.
+
+use crate::capability::{Ability, Learned, Verdict};
+use throughline_core::Text;
+use throughline_store::{Moment, Standing, Write};
+
+/// Finds what is kept about an ability of a model; about all models of a backend if the name is empty.
+#[must_use]
+pub fn find<'s>(
+    standing: &'s Standing,
+    backend: &str,
+    model: &str,
+    ability: Ability,
+) -> Option<&'s throughline_store::Learned> {
+    standing.learned.iter().find(|learned| {
+        learned.backend == *backend && learned.model == *model && learned.capability == ability.name()
+    })
+}
+
+/// Reads a verdict; none if it is of a kind that this version does not know.
+#[must_use]
+pub fn recall(kept: &throughline_store::Learned) -> Option<Learned> {
+    let (evidence, words) = Learned::parse_reason(&kept.reason);
+    Some(Learned {
+        ability: Ability::from_name(&kept.capability)?,
+        verdict: Verdict::from_name(&kept.verdict)?,
+        evidence,
+        words,
+        at: kept.at.0,
+        expires: kept.expires.map_or(i64::MAX, |expires| expires.0),
+    })
+}
+
+/// Returns what is to be written to keep a verdict.
+#[must_use]
+pub fn keep(backend: &Text, model: Text, learned: &Learned) -> Write {
+    Write::Learned(throughline_store::Learned {
+        backend: backend.clone(),
+        model,
+        capability: Text::from_static(learned.ability.name()),
+        verdict: Text::from_static(learned.verdict.name()),
+        reason: Text::from(learned.reason()),
+        at: Moment(learned.at),
+        expires: Some(Moment(learned.expires)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capability::Evidence;
+
+    #[test]
+    fn a_verdict_is_recalled_as_it_was_kept() {
+        for evidence in [Evidence::Tried, Evidence::Header, Evidence::Listing] {
+            let learned = Learned::new(
+                Ability::ServerState,
+                Verdict::No,
+                evidence,
+                Text::from_static("so: it says"),
+                7,
+            );
+            let write = keep(&Text::from_static("one"), Text::from_static("m"), &learned);
+            let Write::Learned(kept) = write else { panic!("{write:?}") };
+            assert_eq!(recall(&kept), Some(learned));
+            let standing = Standing { learned: vec![kept.clone()], ..Standing::default() };
+            assert_eq!(find(&standing, "one", "m", Ability::ServerState), Some(&kept));
+            assert_eq!(find(&standing, "one", "", Ability::ServerState), None);
+        }
+    }
+}
