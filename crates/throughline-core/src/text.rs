@@ -43,6 +43,22 @@ impl Text {
         }
     }
 
+    /// Returns the given range of this text without copying it.
+    ///
+    /// # Panics
+    /// When `range` is out of bounds or splits a character.
+    #[must_use]
+    pub fn sliced(&self, range: Range<usize>) -> Self {
+        assert!(self.as_str().get(range.clone()).is_some(), "range {range:?} is not a slice of the text");
+        match &self.0 {
+            Repr::Static(text) => Self::from_static(&text[range]),
+            Repr::Shared { source, start, .. } => {
+                let start = *start as usize;
+                Self::slice(source, start + range.start..start + range.end)
+            }
+        }
+    }
+
     /// Returns the text as a string slice.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -151,6 +167,15 @@ impl fmt::Display for Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_of_a_slice_shares_its_source_too() {
+        let source: Arc<str> = Arc::from("one two three");
+        let text = Text::slice(&source, 4..13).sliced(4..9);
+        assert_eq!(text, "three");
+        assert!(std::ptr::eq(text.as_str(), &raw const source[8..13]));
+        assert_eq!(Text::from_static("abc").sliced(1..2), "b");
+    }
 
     #[test]
     fn a_slice_shares_its_source() {

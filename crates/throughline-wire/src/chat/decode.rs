@@ -19,7 +19,7 @@ pub(crate) fn decode_request(document: &Document) -> Result<Ask, DecodeError> {
     Ok(Ask {
         dialect: Dialect::Chat,
         model: given_text(root, "model")?,
-        entries: decode_messages(document, root.expect_field("messages")?)?,
+        entries: decode_messages(root.expect_field("messages")?)?,
         tools: decode_tools(root)?,
         tool_choice: decode_choice(root)?,
         settings,

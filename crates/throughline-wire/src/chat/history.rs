@@ -8,7 +8,7 @@ use super::WITHOUT_ID;
 use super::calls::{decode_calls, decode_function_call};
 use super::extras::{extras_of, filled, given, given_text, is_significant};
 use super::parts::decode_content;
-use crate::json::{DecodeError, Document, Kind as JsonKind, Node, quote};
+use crate::json::{DecodeError, Kind as JsonKind, Node, quote};
 use std::sync::Arc;
 use throughline_core::outcome::unmarked;
 use throughline_core::{
@@ -33,11 +33,11 @@ impl Held {
 }
 
 /// Reads all messages of a request.
-pub(super) fn decode_messages(document: &Document, messages: Node<'_>) -> Result<Vec<Entry>, DecodeError> {
+pub(super) fn decode_messages(messages: Node<'_>) -> Result<Vec<Entry>, DecodeError> {
     messages.expect_array()?;
     let mut entries = Vec::new();
     for (node, at) in messages.items().zip(0..) {
-        let held = decode_message(document, node, at, &entries)?;
+        let held = decode_message(node, at, &entries)?;
         entries.extend(enveloped(held, node, at));
     }
     Ok(entries)
@@ -56,24 +56,19 @@ pub(super) fn enveloped(held: Vec<Held>, node: Node<'_>, message: u32) -> impl I
     })
 }
 
-fn decode_message(
-    document: &Document,
-    node: Node<'_>,
-    at: u32,
-    earlier: &[Entry],
-) -> Result<Vec<Held>, DecodeError> {
+fn decode_message(node: Node<'_>, at: u32, earlier: &[Entry]) -> Result<Vec<Held>, DecodeError> {
     let role = node.expect_field("role")?.expect_text()?;
     let said = |role| -> Result<Vec<Held>, DecodeError> {
-        let parts = decode_content(document, node.field("content"))?;
+        let parts = decode_content(node.field("content"))?;
         Ok(vec![Held::lone(Kind::Said(Said { role, parts, standing: false }))])
     };
     match role.as_str() {
         "system" => said(Role::System),
         "developer" => said(Role::Developer),
         "user" => said(Role::User),
-        "assistant" => decode_assistant(document, node, &format!("{WITHOUT_ID}{at}")),
-        "tool" => Ok(vec![decode_result(document, node, earlier)?]),
-        "function" => Ok(vec![decode_function_result(document, node, earlier)?]),
+        "assistant" => decode_assistant(node, &format!("{WITHOUT_ID}{at}")),
+        "tool" => Ok(vec![decode_result(node, earlier)?]),
+        "function" => Ok(vec![decode_function_result(node, earlier)?]),
         _ => {
             let wire = Wire { dialect: Dialect::Chat, text: node.raw_text(), extras: Vec::new() };
             Ok(vec![Held { kind: Kind::Opaque { kind: role }, wire: Some(wire), block: None }])
@@ -84,16 +79,12 @@ fn decode_message(
 /// Reads an assistant message: reasoning, then what is said, then the calls.
 ///
 /// `stem` is what the ids of calls are made from that have none.
-pub(super) fn decode_assistant(
-    document: &Document,
-    node: Node<'_>,
-    stem: &str,
-) -> Result<Vec<Held>, DecodeError> {
+pub(super) fn decode_assistant(node: Node<'_>, stem: &str) -> Result<Vec<Held>, DecodeError> {
     let mut held: Vec<Held> =
         decode_reasoning(node)?.map(Kind::Thought).map(Held::lone).into_iter().collect();
     let mut calls = decode_calls(node, stem)?;
     calls.extend(decode_function_call(node, stem)?);
-    let mut parts = decode_content(document, node.field("content"))?;
+    let mut parts = decode_content(node.field("content"))?;
     if let Some(refusal) = given(node, "refusal") {
         parts.push(Part { content: Content::Refusal(refusal.expect_text()?), wire: None });
     }
@@ -125,30 +116,26 @@ fn reasoning_text(node: Node<'_>) -> Option<Text> {
     node.field("reasoning").and_then(|text| text.as_text())
 }
 
-fn decode_result(document: &Document, node: Node<'_>, earlier: &[Entry]) -> Result<Held, DecodeError> {
+fn decode_result(node: Node<'_>, earlier: &[Entry]) -> Result<Held, DecodeError> {
     let id = given_text(node, "tool_call_id")?;
     let id = id.filter(|id| !id.is_empty());
     let name = given_text(node, "name")?;
     let freeform =
         id.as_ref().and_then(|id| last_call(earlier, |call| &call.id == id)).is_some_and(is_freeform);
-    let parts = decode_content(document, node.field("content"))?;
+    let parts = decode_content(node.field("content"))?;
     Ok(Held::lone(returned(id, name, parts, freeform)))
 }
 
 /// Reads a result of the time before tools, which refers to its call by the function's name.
 ///
 /// Some clients write the old role and the new id; then the id counts.
-fn decode_function_result(
-    document: &Document,
-    node: Node<'_>,
-    earlier: &[Entry],
-) -> Result<Held, DecodeError> {
+fn decode_function_result(node: Node<'_>, earlier: &[Entry]) -> Result<Held, DecodeError> {
     if filled(node, "tool_call_id").is_some() {
-        return decode_result(document, node, earlier);
+        return decode_result(node, earlier);
     }
     let name = given_text(node, "name")?;
     let call = name.as_ref().and_then(|name| last_call(earlier, |call| &call.name == name));
-    let parts = decode_content(document, node.field("content"))?;
+    let parts = decode_content(node.field("content"))?;
     Ok(Held::lone(returned(call.map(|call| call.id.clone()), name, parts, false)))
 }
 
@@ -191,11 +178,12 @@ fn message_extras(node: Node<'_>) -> Vec<throughline_core::Extra> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Document;
     use throughline_core::Outcome;
 
     fn decode(messages: &str) -> Vec<Entry> {
         let document = Document::parse(messages).unwrap();
-        decode_messages(&document, document.root()).unwrap()
+        decode_messages(document.root()).unwrap()
     }
 
     fn shape(entry: &Entry) -> &'static str {
@@ -293,7 +281,7 @@ mod tests {
     fn known_fields_of_a_wrong_type_are_refused_by_their_path() {
         let check = |messages: &str, expected: &str| {
             let document = Document::parse(messages).unwrap();
-            assert_eq!(decode_messages(&document, document.root()).unwrap_err().to_string(), expected);
+            assert_eq!(decode_messages(document.root()).unwrap_err().to_string(), expected);
         };
         check("[{}]", "[0].role: is required (at byte 1)");
         check("[7]", "[0]: must be an object, not a number (at byte 1)");

@@ -4,25 +4,22 @@
 //! are taken apart without copying the bytes. Audio and whatever else has a type of its own stays opaque.
 
 use super::extras::{filled, given, given_text, wire_of};
-use crate::json::{DecodeError, Document, Kind, Node};
+use crate::json::{DecodeError, Kind, Node};
 use std::ops::Range;
 use throughline_core::{Content, File, Image, Media, Part, Text};
 
 /// Reads the content of a message.
-pub(super) fn decode_content(
-    document: &Document,
-    content: Option<Node<'_>>,
-) -> Result<Vec<Part>, DecodeError> {
+pub(super) fn decode_content(content: Option<Node<'_>>) -> Result<Vec<Part>, DecodeError> {
     let Some(content) = content else { return Ok(Vec::new()) };
     match content.kind() {
         Kind::Null => Ok(Vec::new()),
         Kind::String => Ok(vec![Part::text(content.expect_text()?)]),
-        Kind::Array => content.items().map(|part| decode_part(document, part)).collect(),
+        Kind::Array => content.items().map(decode_part).collect(),
         kind => Err(content.error(format!("must be a string, an array or null, not {kind}"))),
     }
 }
 
-fn decode_part(document: &Document, node: Node<'_>) -> Result<Part, DecodeError> {
+fn decode_part(node: Node<'_>) -> Result<Part, DecodeError> {
     // Not in the specification, but some clients write a bare string among the parts.
     if let Some(text) = node.as_text() {
         return Ok(Part { content: Content::Text(text), wire: Some(wire_of(node, &[])) });
@@ -36,8 +33,8 @@ fn decode_part(document: &Document, node: Node<'_>) -> Result<Part, DecodeError>
     let content = match kind.as_str() {
         "text" => Content::Text(node.expect_field("text")?.expect_text()?),
         "refusal" => Content::Refusal(node.expect_field("refusal")?.expect_text()?),
-        "image_url" => Content::Image(decode_image(document, node.expect_field("image_url")?)?),
-        "file" => match decode_file(document, node)? {
+        "image_url" => Content::Image(decode_image(node.expect_field("image_url")?)?),
+        "file" => match decode_file(node)? {
             Some(file) => Content::File(file),
             None => Content::Opaque { kind: kind.clone() },
         },
@@ -54,23 +51,23 @@ fn decode_part(document: &Document, node: Node<'_>) -> Result<Part, DecodeError>
     Ok(Part { content, wire: Some(wire_of(node, known)) })
 }
 
-fn decode_image(document: &Document, image: Node<'_>) -> Result<Image, DecodeError> {
+fn decode_image(image: Node<'_>) -> Result<Image, DecodeError> {
     // Mistral also takes the address itself in place of the object.
     if image.kind() == Kind::String {
-        return Ok(Image { media: decode_url(document, image)?, detail: None });
+        return Ok(Image { media: decode_url(image)?, detail: None });
     }
-    let media = decode_url(document, image.expect_field("url")?)?;
+    let media = decode_url(image.expect_field("url")?)?;
     let detail = given_text(image, "detail")?;
     Ok(Image { media, detail })
 }
 
 /// Reads a file part; one that names no file in the known ways is nobody's but its server's.
-fn decode_file(document: &Document, node: Node<'_>) -> Result<Option<File>, DecodeError> {
+fn decode_file(node: Node<'_>) -> Result<Option<File>, DecodeError> {
     let Some(file) = given(node, "file") else { return Ok(None) };
     file.expect_object()?;
     let name = given_text(file, "filename")?;
     if let Some(data) = given(file, "file_data") {
-        let media = match decode_url(document, data)? {
+        let media = match decode_url(data)? {
             Media::Url(text) if !text.contains("://") => {
                 Media::Inline { media_type: guessed_type(name.as_ref()), base64: text }
             }
@@ -87,18 +84,10 @@ fn guessed_type(name: Option<&Text>) -> Text {
     Text::from_static(if is_pdf { "application/pdf" } else { "application/octet-stream" })
 }
 
-fn decode_url(document: &Document, node: Node<'_>) -> Result<Media, DecodeError> {
+fn decode_url(node: Node<'_>) -> Result<Media, DecodeError> {
     let text = node.expect_text()?;
     let Some((media_type, base64)) = split_data_url(&text) else { return Ok(Media::Url(text)) };
-    let is_plain = node.raw().len() == text.len() + 2;
-    let piece = |range: Range<usize>| match is_plain {
-        true => {
-            let start = node.offset() + 1;
-            Text::slice(document.text(), start + range.start..start + range.end)
-        }
-        false => Text::from(&text[range]),
-    };
-    Ok(Media::Inline { media_type: piece(media_type), base64: piece(base64) })
+    Ok(Media::Inline { media_type: text.sliced(media_type), base64: text.sliced(base64) })
 }
 
 /// Returns where in a base64 `data:` URL the type and the bytes are.
@@ -114,10 +103,11 @@ fn split_data_url(url: &str) -> Option<(Range<usize>, Range<usize>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Document;
 
     fn decode(content: &str) -> Result<Vec<Part>, DecodeError> {
         let document = Document::parse(content).unwrap();
-        decode_content(&document, Some(document.root()))
+        decode_content(Some(document.root()))
     }
 
     fn only(content: &str) -> Content {

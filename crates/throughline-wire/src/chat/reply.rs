@@ -31,7 +31,7 @@ pub(crate) fn decode_reply(document: &Document) -> Result<Reply, DecodeError> {
             return Err(root.expect_field("choices").err().unwrap_or_else(|| root.error("has no choices")));
         }
     };
-    let entries = choice.map_or(Ok(Vec::new()), |choice| decode_choice(document, choice, id.as_ref()))?;
+    let entries = choice.map_or(Ok(Vec::new()), |choice| decode_choice(choice, id.as_ref()))?;
     let ending = match (failure, choice) {
         (Some(failure), _) => Ending::Failed(failure),
         (None, Some(choice)) => decode_ending(choice, &entries),
@@ -47,18 +47,14 @@ pub(crate) fn decode_reply(document: &Document) -> Result<Reply, DecodeError> {
     })
 }
 
-fn decode_choice(
-    document: &Document,
-    choice: Node<'_>,
-    id: Option<&Text>,
-) -> Result<Vec<Entry>, DecodeError> {
+fn decode_choice(choice: Node<'_>, id: Option<&Text>) -> Result<Vec<Entry>, DecodeError> {
     // Some servers answer with the delta of a stream although no stream was asked for.
     let Some(message) = given(choice, "message").or_else(|| given(choice, "delta")) else {
         return Ok(Vec::new());
     };
     message.expect_object()?;
     let stem = id.map_or_else(|| format!("{WITHOUT_ID}0"), |id| format!("call_{id}"));
-    let held = decode_assistant(document, message, &stem)?;
+    let held = decode_assistant(message, &stem)?;
     Ok(enveloped(held, message, 0).filter(|entry| !is_empty(entry)).collect())
 }
 

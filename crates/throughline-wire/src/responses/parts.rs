@@ -70,26 +70,22 @@ fn decode_file(node: Node<'_>) -> Result<Option<Content>, DecodeError> {
 }
 
 fn media_of_url(url: Text) -> Media {
-    match split_data_url(&url) {
-        Some((media_type, base64)) => {
-            Media::Inline { media_type: Text::from(media_type), base64: Text::from(base64) }
-        }
-        None => Media::Url(url),
-    }
+    media_of_data_url(&url).unwrap_or(Media::Url(url))
 }
 
 fn media_of_data(data: Text, name: Option<&str>) -> Media {
-    match split_data_url(&data) {
-        Some((media_type, base64)) => {
-            Media::Inline { media_type: Text::from(media_type), base64: Text::from(base64) }
-        }
-        None => Media::Inline { media_type: guessed_type(&data, name), base64: data },
-    }
+    let bare = || Media::Inline { media_type: guessed_type(&data, name), base64: data.clone() };
+    media_of_data_url(&data).unwrap_or_else(bare)
 }
 
-/// Splits `data:image/png;base64,…` into the type and the base64 text.
-fn split_data_url(url: &str) -> Option<(&str, &str)> {
-    url.strip_prefix("data:")?.split_once(";base64,")
+/// Takes `data:image/png;base64,…` apart into the type and the base64 text, without copying the bytes.
+fn media_of_data_url(url: &Text) -> Option<Media> {
+    const SCHEME: &str = "data:";
+    let (media_type, base64) = url.strip_prefix(SCHEME)?.split_once(";base64,")?;
+    Some(Media::Inline {
+        media_type: url.sliced(SCHEME.len()..SCHEME.len() + media_type.len()),
+        base64: url.sliced(url.len() - base64.len()..url.len()),
+    })
 }
 
 /// Guesses the type of base64 data that came without one.
