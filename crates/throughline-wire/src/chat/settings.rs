@@ -124,7 +124,7 @@ fn decode_parallel(root: Node<'_>) -> Result<Option<bool>, DecodeError> {
 fn decode_format(root: Node<'_>) -> Result<Option<Format>, DecodeError> {
     let Some(format) = given(root, "response_format") else { return Ok(None) };
     format.expect_object()?;
-    Ok(match filled(format, "type").as_deref() {
+    Ok(match text(format, "type")?.as_deref() {
         Some("text") => Some(Format::Text),
         Some("json_object") => Some(Format::JsonObject),
         Some("json_schema") => {
@@ -367,6 +367,13 @@ mod tests {
         let settings = decode(r#"{"max_tokens":1,"max_completion_tokens":2,"temperature":1.10}"#).unwrap();
         assert_eq!(settings.max_output_tokens.as_deref(), Some("2"));
         assert_eq!(settings.temperature.as_deref(), Some("1.10"));
+    }
+
+    #[test]
+    fn a_format_of_a_wrong_type_is_refused_by_its_path() {
+        let path = |format: &str| decode(&format!(r#"{{"response_format":{format}}}"#)).unwrap_err().path;
+        assert_eq!(path("[]"), "response_format");
+        assert_eq!(path(r#"{"type":7}"#), "response_format.type");
     }
 
     #[test]

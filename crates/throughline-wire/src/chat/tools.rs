@@ -107,9 +107,12 @@ pub(super) fn decode_choice(root: Node<'_>) -> Result<Option<ToolChoice>, Decode
             "required" | "any" => ToolChoice::Required,
             _ => opaque(),
         },
-        Kind::Object => match filled(choice, "type").as_deref() {
+        Kind::Object => match given(choice, "type").map(|kind| kind.expect_str()).transpose()?.as_deref() {
             Some("allowed_tools") => decode_allowed(choice)?.unwrap_or_else(opaque),
-            Some("function" | "custom") | None => choice_name(choice).map_or_else(opaque, ToolChoice::Named),
+            Some("function" | "custom" | "") | None => {
+                check_reference(choice)?;
+                choice_name(choice).map_or_else(opaque, ToolChoice::Named)
+            }
             Some(_) => opaque(),
         },
         kind => return Err(choice.error(format!("must be a string or an object, not {kind}"))),
@@ -123,6 +126,13 @@ fn decode_allowed(choice: Node<'_>) -> Result<Option<ToolChoice>, DecodeError> {
     let names: Option<Vec<Text>> = tools.items().map(choice_name).collect();
     let required = filled(allowed, "mode").is_some_and(|mode| mode == "required");
     Ok(names.map(|names| ToolChoice::Allowed { names, required }))
+}
+
+/// Refuses a reference to a tool whose name is no string, or cannot be there at all.
+fn check_reference(node: Node<'_>) -> Result<(), DecodeError> {
+    let inner = ["function", "custom"].iter().find_map(|kind| given(node, kind));
+    let holder = inner.map(|inner| inner.expect_object()).transpose()?.unwrap_or(node);
+    given(holder, "name").map(|name| name.expect_str()).transpose().map(drop)
 }
 
 /// Returns the name in a reference to a tool: inside the object of its type, or flat.
@@ -327,6 +337,20 @@ mod tests {
         let body = r#"{"tools":[{"type":"function","function":{"name":"f","parameters":{ "b":1.10, "a":{} },"strict":null}}]}"#;
         let schema = Some(Text::from(r#"{ "b":1.10, "a":{} }"#));
         assert_eq!(tools(body)[0].form, ToolForm::Function { schema, strict: None });
+    }
+
+    #[test]
+    fn a_choice_of_a_wrong_type_is_refused_by_its_path() {
+        for (choice, path) in [
+            ("7", "tool_choice"),
+            (r#"{"type":7}"#, "tool_choice.type"),
+            (r#"{"type":"function","function":7}"#, "tool_choice.function"),
+            (r#"{"type":"function","function":{"name":7}}"#, "tool_choice.function.name"),
+            (r#"{"type":"function","name":[]}"#, "tool_choice.name"),
+        ] {
+            let document = Document::parse(format!(r#"{{"tool_choice":{choice}}}"#)).unwrap();
+            assert_eq!(decode_choice(document.root()).unwrap_err().path, path);
+        }
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn decode_stop(root: Node<'_>) -> Result<Vec<Text>, DecodeError> {
 fn decode_format(root: Node<'_>) -> Result<Option<Format>, DecodeError> {
     let config = given(root, "output_config").and_then(|config| given(config, "format"));
     let Some(format) = config.or_else(|| given(root, "output_format")) else { return Ok(None) };
-    if !format.expect_field("type")?.is_str("json_schema") {
+    if format.expect_field("type")?.expect_str()? != "json_schema" {
         return Ok(None);
     }
     let schema = format.expect_field("schema")?.expect_object()?.raw_text();
@@ -290,6 +290,8 @@ mod tests {
         let error = decode(document(r#"{"stop_sequences":["a",1]}"#).root()).unwrap_err();
         assert_eq!(error.path, "stop_sequences[1]");
         assert!(decode(document(r#"{"temperature":"hot"}"#).root()).is_err());
+        let error = decode(document(r#"{"output_config":{"format":{"type":7}}}"#).root()).unwrap_err();
+        assert_eq!(error.path, "output_config.format.type");
     }
 
     #[test]
