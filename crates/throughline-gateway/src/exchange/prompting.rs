@@ -80,7 +80,7 @@ impl Prompted {
     pub fn way(&self, ask: &Ask, stamp: &Stamp) -> Way {
         if self.forwards {
             let model = stamp.model.clone().filter(|model| *model != self.destination.model);
-            Way::Forward { dialect: ask.dialect, model }
+            Way::Forward { dialect: ask.dialect, model, previous: ask.previous.clone() }
         } else {
             // Clients take a count of zero at the start for an empty context; an estimate from the size of
             // the request stands in until the backend reports.

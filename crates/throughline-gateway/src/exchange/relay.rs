@@ -5,9 +5,9 @@
 //! the record, the reply is assembled, and whatever ends the answer is held back: the history must be
 //! durable before the client is told that the turn is over.
 
-use throughline_core::{Assembler, Dialect, Ending, Frame, Reply, Text};
+use throughline_core::{Assembler, Dialect, Ending, Failure, Frame, Reply, Text};
 use throughline_store::{Moment, ProviderEvent};
-use throughline_wire::json::{Document, Edit, Kind, patch, quote};
+use throughline_wire::json::{Document, Edit, Kind, Writer, patch, quote};
 use throughline_wire::sse::{SseDecoder, SseError, SseEvent, write_event};
 use throughline_wire::{MAX_EVENT_BYTES, Outgoing, Restorer, StreamDecoder, StreamEncoder};
 
@@ -24,17 +24,21 @@ pub struct Relay {
     whole: Option<Text>,
     ending: Option<Ending>,
     begun: bool,
+    /// The first and the last event that was forwarded, to go by if the stream breaks off.
+    forwarded: Option<(Text, Text)>,
     events: Vec<ProviderEvent>,
 }
 
 /// How events reach the client.
 pub enum Way {
-    /// As they came, with this name for the model if the client knows it by another.
+    /// As they came, but for what the client knows by another name or the backend does not know.
     Forward {
         /// The dialect of both sides.
         dialect: Dialect,
         /// The model as the client named it.
         model: Option<Text>,
+        /// The response that the client continues, which the backend was not told of.
+        previous: Option<Text>,
     },
     /// Written anew.
     Translate(Box<StreamEncoder>),
@@ -54,6 +58,7 @@ impl Relay {
             whole: None,
             ending: None,
             begun: false,
+            forwarded: None,
             events: Vec::new(),
         }
     }
@@ -80,10 +85,32 @@ impl Relay {
         let broke = frames.iter().any(|frame| matches!(frame, Frame::Closed(ending) if !is_stop(ending)));
         self.handle_frames(frames, out);
         if broke && let Way::Forward { dialect, .. } = &self.way {
-            let failure = super::broken_off();
-            let body = throughline_wire::encode_error(*dialect, &failure);
-            write_event(&mut self.closing, error_event(*dialect), &body);
+            self.break_off(*dialect);
         }
+    }
+
+    /// Tells the client that a forwarded stream broke off, in the way of the dialect.
+    fn break_off(&mut self, dialect: Dialect) {
+        let failure = super::broken_off();
+        let response =
+            self.forwarded.as_ref().filter(|_| dialect == Dialect::Responses).and_then(|(first, last)| {
+                let response = failed(&whole(first)?, &failure)?;
+                let last = Document::parse(last.as_str()).ok()?;
+                Some((response, last.root().field("sequence_number")?.as_u64()?))
+            });
+        let Some((response, number)) = response else {
+            let body = throughline_wire::encode_error(dialect, &failure);
+            return write_event(&mut self.closing, error_event(dialect), &body);
+        };
+        let mut writer = Writer::with_capacity(response.len() + 64);
+        writer.begin_object();
+        writer.field_str("type", "response.failed");
+        writer.field_uint("sequence_number", number + 1);
+        writer.field_raw("response", &response);
+        writer.end_object();
+        write_event(&mut self.closing, Some("response.failed"), &writer.into_string());
+        complete(dialect, &mut self.closing);
+        self.whole = Some(response.into());
     }
 
     /// Says whether a part of the answer itself has come, or its end.
@@ -126,18 +153,17 @@ impl Relay {
     fn handle_event(&mut self, event: SseEvent, now: Moment, out: &mut String) {
         let mut frames = Vec::new();
         self.decoder.handle_event(&event, &mut frames);
-        if let Way::Forward { dialect, model } = &self.way {
+        if let Way::Forward { dialect, model, previous } = &self.way {
             let ends = self.ending.is_some() || frames.iter().any(|frame| matches!(frame, Frame::Closed(_)));
-            let data = match model {
-                Some(model) => renamed(*dialect, &event.data, model),
-                None => None,
-            };
+            let data = renamed(*dialect, &event.data, model.as_ref(), previous.as_ref());
+            let data = data.map_or_else(|| event.data.clone(), Text::from);
             let target = if ends { &mut self.closing } else { &mut *out };
-            let data = data.as_deref().unwrap_or(&event.data);
-            write_event(target, event.name.as_deref(), data);
+            write_event(target, event.name.as_deref(), &data);
             if ends && *dialect == Dialect::Responses {
-                self.whole = whole(data).or(self.whole.take());
+                self.whole = whole(&data).or(self.whole.take());
             }
+            let first = self.forwarded.take().map_or_else(|| data.clone(), |(first, _)| first);
+            self.forwarded = Some((first, data));
         }
         self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
         self.handle_frames(frames, out);
@@ -202,23 +228,47 @@ const fn error_event(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-/// Returns an event's data with the model as the client named it, if the event names the model.
-fn renamed(dialect: Dialect, data: &str, model: &Text) -> Option<String> {
+/// Returns a response that has failed, as one that was under way.
+fn failed(response: &str, failure: &Failure) -> Option<String> {
+    let mut error = Writer::new();
+    error.begin_object();
+    error.field_str("code", failure.code.as_deref().unwrap_or("server_error"));
+    error.field_str("message", &failure.message);
+    error.end_object();
+    let error = error.into_string();
+    let edits =
+        [Edit::Set { name: "status", value: "\"failed\"" }, Edit::Set { name: "error", value: &error }];
+    patch(response, &edits).ok()
+}
+
+/// Returns an event's data with the model and the response before it as the client named them, if the event
+/// names them otherwise.
+fn renamed(dialect: Dialect, data: &str, model: Option<&Text>, previous: Option<&Text>) -> Option<String> {
+    if model.is_none() && previous.is_none() {
+        return None;
+    }
     let holder = match dialect {
-        Dialect::Chat => return rename(data, model),
+        Dialect::Chat => return rename(data, model, previous),
         Dialect::Messages => "message",
         Dialect::Responses => "response",
     };
     let document = Document::parse(data).ok()?;
     let inner = document.root().field(holder).filter(|inner| inner.kind() == Kind::Object)?;
-    let value = rename(inner.raw(), model)?;
+    let value = rename(inner.raw(), model, previous)?;
     patch(data, &[Edit::Set { name: holder, value: &value }]).ok()
 }
 
-fn rename(object: &str, model: &Text) -> Option<String> {
+/// Returns an object with what it names as the client named it.
+pub(super) fn rename(object: &str, model: Option<&Text>, previous: Option<&Text>) -> Option<String> {
     let document = Document::parse(object).ok()?;
-    document.root().field("model")?;
-    patch(object, &[Edit::Set { name: "model", value: &quote(model) }]).ok()
+    let named = [("model", model), ("previous_response_id", previous)];
+    let values: Vec<(&str, String)> = named
+        .into_iter()
+        .filter(|(name, _)| document.root().field(name).is_some())
+        .filter_map(|(name, value)| Some((name, quote(value?))))
+        .collect();
+    let edits: Vec<Edit<'_>> = values.iter().map(|(name, value)| Edit::Set { name, value }).collect();
+    if edits.is_empty() { None } else { patch(object, &edits).ok() }
 }
 
 #[cfg(test)]
@@ -240,12 +290,16 @@ mod tests {
     #[test]
     fn the_model_is_renamed_where_each_dialect_names_it() {
         let model = Text::from_static("mine");
-        let chat = renamed(Dialect::Chat, r#"{"id":1,"model":"theirs","x":1.10}"#, &model);
+        let chat = renamed(Dialect::Chat, r#"{"id":1,"model":"theirs","x":1.10}"#, Some(&model), None);
         assert_eq!(chat.as_deref(), Some(r#"{"id":1,"model":"mine","x":1.10}"#));
         let start = r#"{"type":"message_start","message":{"model":"theirs"}}"#;
-        let messages = renamed(Dialect::Messages, start, &model);
+        let messages = renamed(Dialect::Messages, start, Some(&model), None);
         assert_eq!(messages.as_deref(), Some(r#"{"type":"message_start","message":{"model":"mine"}}"#));
-        assert_eq!(renamed(Dialect::Messages, r#"{"type":"ping"}"#, &model), None);
-        assert_eq!(renamed(Dialect::Chat, "[DONE]", &model), None);
+        assert_eq!(renamed(Dialect::Messages, r#"{"type":"ping"}"#, Some(&model), None), None);
+        assert_eq!(renamed(Dialect::Chat, "[DONE]", Some(&model), None), None);
+        let created = r#"{"response":{"model":"theirs","previous_response_id":null}}"#;
+        let responses = renamed(Dialect::Responses, created, None, Some(&model));
+        let expected = r#"{"response":{"model":"theirs","previous_response_id":"mine"}}"#;
+        assert_eq!(responses.as_deref(), Some(expected));
     }
 }

@@ -167,10 +167,11 @@ fn is_input_untouched(prompt: &Prompt<'_>, field: &Extra) -> bool {
         return field.value == "null"
             || field.value.starts_with('[') && prompt.ask.entries.iter().all(is_standing);
     }
+    // A string is one message: with a history in front of it, it is no longer all that was said.
     let said =
         |entries: &[Entry]| entries.iter().filter(|entry| !is_standing(entry)).cloned().collect::<Vec<_>>();
     field.value.starts_with('"')
-        && prompt.entries.len() <= 2
+        && prompt.entries.iter().filter(|entry| !is_standing(entry)).count() == 1
         && said(&prompt.entries) == said(&prompt.ask.entries)
 }
 
