@@ -60,7 +60,7 @@ fn decode_image(node: Node<'_>) -> Result<Option<Content>, DecodeError> {
 fn decode_file(node: Node<'_>) -> Result<Option<Content>, DecodeError> {
     let name = fields::text(node, "filename")?;
     let media = if let Some(data) = fields::text(node, "file_data")? {
-        Some(media_of_data(data, name.as_deref()))
+        Some(media_of_data(&data, name.as_deref()))
     } else if let Some(url) = fields::text(node, "file_url")? {
         Some(media_of_url(url))
     } else {
@@ -73,9 +73,9 @@ fn media_of_url(url: Text) -> Media {
     media_of_data_url(&url).unwrap_or(Media::Url(url))
 }
 
-fn media_of_data(data: Text, name: Option<&str>) -> Media {
-    let bare = || Media::Inline { media_type: guessed_type(&data, name), base64: data.clone() };
-    media_of_data_url(&data).unwrap_or_else(bare)
+fn media_of_data(data: &Text, name: Option<&str>) -> Media {
+    let bare = || Media::Inline { media_type: guessed_type(data, name), base64: data.clone() };
+    media_of_data_url(data).unwrap_or_else(bare)
 }
 
 /// Takes `data:image/png;base64,…` apart into the type and the base64 text, without copying the bytes.
