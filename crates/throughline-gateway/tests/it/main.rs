@@ -5,7 +5,11 @@
 
 mod bad_input;
 mod client;
+mod conformance;
 mod fallback;
 mod house;
+mod socket;
 mod state;
+mod stream;
 mod ways;
+mod websocket;
