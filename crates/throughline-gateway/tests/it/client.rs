@@ -98,16 +98,7 @@ impl Client {
     }
 
     pub async fn post(&self, body: &Value) -> Answer {
-        let path = match self.dialect {
-            Dialect::Chat => "/v1/chat/completions",
-            Dialect::Messages => "/v1/messages",
-            Dialect::Responses => "/v1/responses",
-        };
-        let mut request = self.http.post(format!("{}{path}", self.url)).body(body.to_string());
-        for (name, value) in &self.headers {
-            request = request.header(*name, value);
-        }
-        let response = request.send().await.unwrap();
+        let response = self.request(body).send().await.unwrap();
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let raw = response.text().await.unwrap();
@@ -118,6 +109,28 @@ impl Client {
             serde_json::from_str(&raw).unwrap_or_default()
         };
         Answer { status, headers, body, raw }
+    }
+
+    /// Sends the conversation, hangs up as soon as that word has come, and returns the conversation's id.
+    pub async fn hang_up_after(&self, model: &str, word: &str) -> String {
+        let mut response = self.request(&self.body(model)).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let id = response.headers()["x-throughline-conversation"].to_str().unwrap().to_owned();
+        let mut seen = String::new();
+        while !seen.contains(word) {
+            seen += std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap();
+        }
+        id
+    }
+
+    fn request(&self, body: &Value) -> reqwest::RequestBuilder {
+        let path = match self.dialect {
+            Dialect::Chat => "/v1/chat/completions",
+            Dialect::Messages => "/v1/messages",
+            Dialect::Responses => "/v1/responses",
+        };
+        let request = self.http.post(format!("{}{path}", self.url)).body(body.to_string());
+        self.headers.iter().fold(request, |request, (name, value)| request.header(*name, value))
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Room {
     pub name: &'static str,
     pub dialect: Dialect,
     pub options: SimOptions,
+    /// Where it is, if it is not the simulated one.
+    pub base_url: Option<String>,
     /// Further lines of its configuration.
     pub lines: &'static str,
 }
@@ -33,7 +35,7 @@ pub struct Room {
 impl Room {
     pub fn new(name: &'static str, dialect: Dialect) -> Self {
         let options = SimOptions { seed: name.to_owned(), ..SimOptions::default() };
-        Self { name, dialect, options, lines: "" }
+        Self { name, dialect, options, base_url: None, lines: "" }
     }
 }
 
@@ -56,7 +58,7 @@ impl House {
                 "[[backends]]\nname = \"{}\"\ndialect = \"{}\"\nbase_url = \"{}\"\napi_key = \"none\"\ndefault_model = \"model-of-{}\"\n{}\n",
                 room.name,
                 room.dialect,
-                sim.base_url(),
+                room.base_url.unwrap_or_else(|| sim.base_url()),
                 room.name,
                 room.lines,
             );

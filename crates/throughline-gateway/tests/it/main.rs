@@ -3,10 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod bad_fields;
 mod bad_input;
 mod client;
 mod conformance;
+mod expiry;
+mod failover;
 mod fallback;
+mod hang_up;
 mod house;
 mod socket;
 mod state;
