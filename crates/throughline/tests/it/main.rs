@@ -5,9 +5,7 @@
 mod cli;
 mod config;
 mod convert;
-mod doctor;
 mod documents;
 mod killed;
 mod record;
-mod reload;
 mod sim;
