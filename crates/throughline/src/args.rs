@@ -48,6 +48,14 @@ pub enum Command {
     Use(UseArgs),
     /// List the backends: who answers, and what was learned about each
     Backends,
+    /// Say whether everything is in order, and what to do where it is not
+    ///
+    /// Looks at the configuration, the history and the backends. Something wrong ends with exit code 1.
+    Doctor {
+        /// Ask each backend for its models, and remember what it says of itself
+        #[arg(long)]
+        probe: bool,
+    },
     /// List conversations, the latest first
     Ls {
         /// How many at most

@@ -23,14 +23,12 @@ mod tests;
 pub use address::{BaseUrl, Endpoint};
 pub use error::{ConfigError, ConfigErrors, Source, Warning};
 pub use file::{FileConfig, ToolRule};
+pub(crate) use fixed::keep_fixed;
 pub use resolve::{
     Backend, Config, Credential, Effective, Handover, History, Limits, ModelRule, StoreConfig, StoreLocation,
     Timeouts,
 };
-pub(crate) use fixed::keep_fixed;
-pub use source::{
-    BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load,
-};
+pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load};
 pub use template::template;
 pub use values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,

@@ -98,7 +98,7 @@ impl House {
 }
 
 /// Surroundings in which there is one file and nothing else.
-struct Map(String);
+pub struct Map(pub String);
 
 impl Surroundings for Map {
     fn variable(&self, name: &str) -> Option<String> {

@@ -52,6 +52,9 @@ impl Default for SqliteOptions {
 }
 
 impl Sqlite {
+    /// The version of the format in which the database is kept once it is open.
+    pub const FORMAT: u32 = connection::SCHEMA;
+
     /// Opens the database at `path`, which is created if there is none, and brought to the current schema.
     ///
     /// Blocks while it does so.

@@ -3,6 +3,7 @@
 mod backends;
 mod config;
 mod convert;
+mod doctor;
 mod history;
 mod ls;
 mod search;
@@ -23,6 +24,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Serve { listen } => serve::run(listen.as_deref(), args),
         Command::Use(asked) => switch::run(asked, args),
         Command::Backends => backends::run(args),
+        Command::Doctor { probe } => doctor::run(*probe, args),
         Command::Ls { limit } => ls::run(*limit, args),
         Command::Show { id, view } => show::run(id, *view, args),
         Command::Search(search) => search::run(search, args),

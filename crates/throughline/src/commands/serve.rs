@@ -61,7 +61,7 @@ fn hint(config: &Config) -> &'static str {
 }
 
 /// Starts the simulated backend, if the configuration has one.
-async fn simulated(config: &Config) -> Result<Option<Sim>, CommandError> {
+pub(super) async fn simulated(config: &Config) -> Result<Option<Sim>, CommandError> {
     let is_simulated = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Simulated);
     if !config.backends.iter().any(|backend| is_simulated(&backend.endpoint)) {
         return Ok(None);

@@ -5,7 +5,9 @@
 mod cli;
 mod config;
 mod convert;
+mod doctor;
 mod documents;
 mod killed;
 mod record;
+mod reload;
 mod sim;

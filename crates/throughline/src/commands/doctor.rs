@@ -1,0 +1,245 @@
+//! `throughline doctor`: whether everything is in order, and what to do where it is not.
+//!
+//! Looks and changes nothing, with one exception: with `--probe`, what backends say of themselves is
+//! remembered, so that a gateway need not find it out by failing.
+
+use super::{history, serve};
+use crate::args::Args;
+use crate::exit::CommandError;
+use crate::output::{self, Ink};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use throughline_core::Text;
+use throughline_gateway::config::{Backend, Config, Credential, Flags, Process, StoreLocation, load};
+use throughline_gateway::gateway::{Gateway, now};
+use throughline_gateway::probe::{Probe, Reached, probe};
+use throughline_sim::Sim;
+use throughline_store::{Batch, Learned, Memory, Sqlite, Standing, Write};
+use throughline_wire::json::Writer;
+
+/// How something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In order.
+    Well,
+    /// Worth knowing.
+    Note,
+    /// Not in order.
+    Wrong,
+}
+
+/// One thing that was found.
+#[derive(Debug)]
+struct Finding {
+    subject: String,
+    state: State,
+    what: String,
+    /// What to do about it.
+    advice: Option<String>,
+}
+
+/// Examines everything. Something that is wrong is the answer "no".
+pub fn run(is_probing: bool, args: &Args) -> Result<(), CommandError> {
+    let findings = examine(is_probing, args)?;
+    let wrong = findings.iter().filter(|finding| finding.state == State::Wrong).count();
+    if args.json {
+        output::print(&format!("{}\n", as_json(&findings, wrong == 0)))?;
+    } else {
+        let ink = Ink::of_stdout();
+        let shown = findings.iter().filter(|finding| !args.quiet || finding.state == State::Wrong);
+        output::print(&shown.map(|finding| as_line(finding, &ink)).collect::<String>())?;
+    }
+    match wrong {
+        0 => Ok(()),
+        1 => Err(CommandError::No("one thing is wrong".into())),
+        _ => Err(CommandError::No(format!("{wrong} things are wrong"))),
+    }
+}
+
+fn examine(is_probing: bool, args: &Args) -> Result<Vec<Finding>, CommandError> {
+    let flags = Flags { config: args.config.clone(), listen: None, data: args.data.clone() };
+    let config = match load(&Process, &flags) {
+        Ok(config) => config,
+        Err(errors) => {
+            let wrong = |problem: &_| Finding::new("configuration", State::Wrong, format!("{problem}"));
+            return Ok(errors.0.iter().map(wrong).collect());
+        }
+    };
+    let mut findings = of_configuration(&config);
+    let mut standing = standing_of(&config);
+    findings.push(of_history(&config, standing.as_ref().err()));
+    let mut probes = BTreeMap::new();
+    if let (true, Ok(known)) = (is_probing, &standing) {
+        probes = asked(&config, known)?;
+        standing = standing_of(&config);
+    }
+    let standing = standing.unwrap_or_default();
+    for backend in &config.backends {
+        findings.push(of_credentials(backend));
+        findings.extend(probes.get(&backend.name).map(|probe| of_probe(backend, probe)));
+        let about = standing.learned.iter().filter(|learned| learned.backend == backend.name);
+        findings.extend(about.map(of_learned));
+    }
+    Ok(findings)
+}
+
+fn standing_of(config: &Config) -> Result<Standing, CommandError> {
+    let history = history::open_to_read(config)?;
+    history::wait(async { Ok(history.standing().await?) })
+}
+
+/// Asks every backend, and remembers what they say.
+fn asked(config: &Config, standing: &Standing) -> Result<BTreeMap<Text, Probe>, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let (probes, lessons) = runtime.block_on(ask(config, standing))?;
+    if !lessons.is_empty() {
+        let history = history::open(config)?;
+        runtime.block_on(history.append(Batch::durable(lessons)))?;
+    }
+    Ok(probes)
+}
+
+async fn ask(
+    config: &Config,
+    standing: &Standing,
+) -> Result<(BTreeMap<Text, Probe>, Vec<Write>), CommandError> {
+    let sim = serve::simulated(config).await?;
+    let base_url = sim.as_ref().map(Sim::base_url);
+    // Only its ways to the backends are used, and those need no history.
+    let gateway = Gateway::build(config.clone(), Arc::new(Memory::new()), base_url).await;
+    let setup = gateway.map_err(|error| CommandError::bad_input(error.to_string()))?.setup();
+    let mut probes = BTreeMap::new();
+    let mut lessons = Vec::new();
+    for backend in &config.backends {
+        if let Some(egress) = setup.egress.get(&backend.name) {
+            let probe = probe(backend, egress).await;
+            lessons.extend(probe.lessons(backend, standing, now()));
+            probes.insert(backend.name.clone(), probe);
+        }
+    }
+    if let Some(sim) = sim {
+        sim.stop().await;
+    }
+    Ok((probes, lessons))
+}
+
+fn of_configuration(config: &Config) -> Vec<Finding> {
+    let file = config.file.as_ref().map_or("no file".to_owned(), |file| file.display().to_string());
+    let what = format!("{file}; active: {}", &*config.active);
+    let warned = |warning: &_| Finding::new("configuration", State::Note, format!("{warning}"));
+    std::iter::once(Finding::new("configuration", State::Well, what))
+        .chain(config.warnings.iter().map(warned))
+        .collect()
+}
+
+fn of_history(config: &Config, error: Option<&CommandError>) -> Finding {
+    let name = match &config.store.location {
+        StoreLocation::Sqlite(file) => file.as_path(),
+        StoreLocation::Postgres(_) => Path::new("PostgreSQL"),
+    };
+    if let Some(error) = error {
+        return Finding::new("history", State::Wrong, format!("{}: {error}", name.display()));
+    }
+    match std::fs::metadata(name) {
+        Ok(metadata) => {
+            let (size, format) = (metadata.len().div_ceil(1024), Sqlite::FORMAT);
+            let what = format!("{}: opens; format {format}, {size} KiB", name.display());
+            Finding::new("history", State::Well, what)
+        }
+        Err(_) => {
+            let what = format!("{}: not there yet; the first start makes it", name.display());
+            Finding::new("history", State::Note, what)
+        }
+    }
+}
+
+fn of_credentials(backend: &Backend) -> Finding {
+    let credentials = match backend.credential {
+        Credential::Key(_) => "with a key",
+        Credential::Passthrough => "with the credentials of each client",
+        Credential::None => "without credentials",
+    };
+    let what = format!("{} at {}, {credentials}", backend.dialect, backend.endpoint);
+    Finding::of_backend(backend, State::Well, what)
+}
+
+fn of_probe(backend: &Backend, probe: &Probe) -> Finding {
+    let advice = probe.advice(&backend.credential);
+    let (state, what) = match &probe.reached {
+        Reached::Listed(models) => (State::Well, format!("reachable; lists {} models", models.len())),
+        Reached::Unlisted => (State::Well, "reachable; it lists no models".to_owned()),
+        Reached::Refused { status, message } => {
+            let state = if advice.is_some() { State::Wrong } else { State::Note };
+            (state, format!("refused with {status}: {message}"))
+        }
+        Reached::Unreachable(why) => (State::Wrong, format!("not reachable: {why}")),
+    };
+    Finding { advice: advice.map(str::to_owned), ..Finding::of_backend(backend, state, what) }
+}
+
+fn of_learned(learned: &Learned) -> Finding {
+    let model = if learned.model.is_empty() { "all models" } else { &learned.model };
+    let until = match learned.expires {
+        Some(expires) if expires <= now() => "no longer".to_owned(),
+        Some(expires) => format!("until {}", output::seconds(expires)),
+        None => "for good".to_owned(),
+    };
+    let (ability, verdict, reason) = (&learned.capability, &learned.verdict, &learned.reason);
+    let what = format!("{model}: {ability}: {verdict} ({reason}; {until})");
+    Finding::new(format!("backend {}", &*learned.backend), State::Note, what)
+}
+
+fn as_line(finding: &Finding, ink: &Ink) -> String {
+    // Padded before it is styled: styles are not as wide as they are long.
+    let state = format!("{:5}", finding.state.name());
+    let state = match finding.state {
+        State::Well => ink.good(&state),
+        State::Note => ink.dim(&state),
+        State::Wrong => ink.bad(&state),
+    };
+    let advice = finding.advice.as_ref().map(|advice| format!("\n       {advice}")).unwrap_or_default();
+    format!("{state}  {}: {}{advice}\n", finding.subject, ink.hanging(&finding.what, 7))
+}
+
+fn as_json(findings: &[Finding], is_well: bool) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_bool("well", is_well);
+    writer.key("findings");
+    writer.begin_array();
+    for finding in findings {
+        writer.begin_object();
+        writer.field_str("subject", &finding.subject);
+        writer.field_str("state", finding.state.name());
+        writer.field_str("message", &finding.what);
+        if let Some(advice) = &finding.advice {
+            writer.field_str("advice", advice);
+        }
+        writer.end_object();
+    }
+    writer.end_array();
+    writer.end_object();
+    writer.into_string()
+}
+
+impl State {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Well => "ok",
+            Self::Note => "note",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+impl Finding {
+    fn new(subject: impl Into<String>, state: State, what: String) -> Self {
+        Self { subject: subject.into(), state, what, advice: None }
+    }
+
+    fn of_backend(backend: &Backend, state: State, what: String) -> Self {
+        Self::new(format!("backend {}", &*backend.name), state, what)
+    }
+}
