@@ -1,7 +1,7 @@
 //! Fields of a wrong type deep inside a request, for each dialect.
 //!
-//! What is not in these tables although it is odd, such as arguments that are an object, is taken on purpose:
-//! some client sends it, and it can be repaired.
+//! The tables hold what is refused, and are not complete: some wrong types are still passed on, a few because
+//! they can be repaired, others because nothing looks at them yet.
 
 /// What a client of chat gets wrong deep inside, and the field that is to be named, to the letter.
 pub const CHAT: &[(&str, &str)] = &[
