@@ -4,7 +4,7 @@
 //! over. What a long stream has brought so far is written along the way, without waiting for the disk.
 
 use super::place::Placed;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, now};
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub struct Recorder {
     /// Whether anything could not be written, which is then said in the answer.
     pub lapsed: bool,
     passes: bool,
+    /// Whether the exchange is in the history, so that its end belongs there too.
+    begun: bool,
     telemetry: Arc<Telemetry>,
     arrived: Instant,
 }
@@ -33,7 +35,7 @@ impl Recorder {
     #[must_use]
     pub fn new(gateway: &Gateway, exchange: Exchange, passes: bool, arrived: Instant) -> Self {
         let (history, telemetry) = (Arc::clone(&gateway.history), Arc::clone(&gateway.telemetry));
-        Self { history, exchange, lapsed: false, passes, telemetry, arrived }
+        Self { history, exchange, lapsed: false, passes, begun: false, telemetry, arrived }
     }
 
     /// Returns the id of the exchange.
@@ -62,7 +64,9 @@ impl Recorder {
             Write::Exchange(Box::new(self.exchange.clone())),
             Write::Entries(extension),
         ];
-        self.append(Batch::durable(writes)).await
+        self.append(Batch::durable(writes)).await?;
+        self.begun = true;
+        Ok(())
     }
 
     /// Writes that a backend is about to be sent something, and what.
@@ -235,6 +239,30 @@ fn fallback(before: &Attempt, next: &Attempt) -> Fallback {
         Fallback::Retry
     } else {
         Fallback::TextEmbed
+    }
+}
+
+impl Drop for Recorder {
+    /// Writes how an exchange ended that nobody ended: its client went away before the answer began, and the
+    /// server dropped everything that was under way for it.
+    fn drop(&mut self) {
+        if !self.begun || self.exchange.ended.is_some() {
+            return;
+        }
+        let at = now();
+        self.attempt_ended(None, Some(Text::from_static("the client went away")), at);
+        self.exchange.ended = Some(at);
+        self.exchange.ending = Some(word_of(&Ending::Cancelled));
+        self.count();
+        self.log();
+        let batch = Batch::durable(vec![Write::Exchange(Box::new(self.exchange.clone()))]);
+        let history = Arc::clone(&self.history);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            if let Err(error) = history.append(batch).await {
+                tracing::error!(%error, "a cancelled exchange was not recorded");
+            }
+        });
     }
 }
 

@@ -104,3 +104,31 @@ async fn a_client_that_hangs_up_ends_the_call_of_the_backend_and_the_record_says
         }
     }
 }
+
+#[tokio::test]
+async fn a_client_that_hangs_up_before_the_answer_begins_is_in_the_record_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut room = Room::new("slow", Dialect::Chat);
+    room.base_url = Some(format!("http://{}/v1", listener.local_addr().unwrap()));
+    let house = House::new(vec![room]).await;
+    let body = json!({"model": "slow", "messages": [{"role": "user", "content": "Tell me"}]}).to_string();
+    let address = house.url.strip_prefix("http://").unwrap();
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-throughline-conversation: left\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    client.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+
+    let (mut socket, _) = listener.accept().await.unwrap();
+    read_request(&mut socket).await;
+    drop(client);
+    let mut rest = Vec::new();
+    // Both an orderly end and a reset are hanging up.
+    let _ = socket.read_to_end(&mut rest).await;
+
+    let read = ended(&house, "left").await;
+    assert_eq!(read["exchanges"][0]["ending"], "cancelled", "{read}");
+    house.stop().await;
+}
