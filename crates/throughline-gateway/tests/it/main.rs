@@ -18,5 +18,6 @@ mod reload;
 mod socket;
 mod state;
 mod stream;
+mod unwritable;
 mod ways;
 mod websocket;
