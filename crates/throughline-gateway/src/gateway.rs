@@ -107,9 +107,9 @@ impl Gateway {
     /// Returns the verdicts and switches as the history has them at this moment.
     ///
     /// Read for each request, so that a switch that another process has written holds from the next request
-    /// on. That is two short tables on a reader's thread, some ten microseconds, where the request itself
-    /// waits for the disk. When they cannot be read, what was known before holds: an answer by the wrong
-    /// backend can be had again, and whether the history may fail at all is decided where it is written.
+    /// on. That is two short tables on a reader's thread, where the request itself waits for the disk. When they
+    /// cannot be read, what was known before holds: an answer by the wrong backend can be had again, and
+    /// whether the history may fail at all is decided where it is written.
     pub async fn latest_standing(&self) -> Arc<Standing> {
         if let Err(error) = self.refresh().await {
             self.telemetry.store_failed(StoreUse::Read);
