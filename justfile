@@ -35,3 +35,7 @@ fuzz target seconds="60":
 # Prints ratios against serde_json: requests, streams, and memory.
 bench *args:
     cargo bench -p throughline-wire --bench translate --bench streams --bench memory {{ args }}
+
+# What the gateway costs beside bare proxies, in one run; words choose sections ("1 KB", agent, burst, curve, memory).
+bench-gateway *args:
+    cargo bench -p throughline --bench gateway -- {{ args }}
