@@ -23,10 +23,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("throughline-core", &[]),
-    ("throughline-gateway", &["throughline-core", "throughline-store", "throughline-wire"]),
+    (
+        "throughline-gateway",
+        &["throughline-core", "throughline-store", "throughline-tokens", "throughline-wire"],
+    ),
     ("throughline-store", &["throughline-core"]),
     ("throughline-sim", &["throughline-core", "throughline-validate", "throughline-wire"]),
     ("throughline-testkit", &["throughline-validate"]),
+    ("throughline-tokens", &["throughline-core"]),
     ("throughline-validate", &[]),
     ("throughline-wire", &["throughline-core"]),
 ];

@@ -1,0 +1,4 @@
+//! Integration tests of counting.
+
+mod exact;
+mod sizes;
