@@ -6,7 +6,7 @@
 use super::open::{Answer, Opened, pump};
 use super::prompting::Prompted;
 use super::record::Recorder;
-use super::relay::{Relay, rename};
+use super::relay::{Relay, Terms, rename};
 use super::{Running, unrecorded};
 use crate::egress::Answered;
 use crate::gateway::now;
@@ -47,8 +47,7 @@ impl Running {
         events: Vec<ProviderEvent>,
     ) -> Response {
         let body = encode_reply(self.ask.dialect, reply, &self.stamp, &self.ask);
-        let previous = self.ask.previous.as_ref();
-        let body = previous.and_then(|previous| rename(&body, None, Some(previous))).unwrap_or(body);
+        let body = rename(&body, &Terms::of(&self.ask)).unwrap_or(body);
         promise(&mut self.recorder, &self.ask, &self.stamp, reply, prompted.forwards);
         let answer = (self.ask.dialect == Dialect::Responses).then(|| Text::from(body.as_str()));
         if let Err(error) = self.recorder.end(reply, 200, answer, events, now()).await {

@@ -39,9 +39,6 @@ pub fn claim(headers: &HeaderMap, ask: &Ask) -> Claim {
     if let Some(id) = text(CONVERSATION_HEADER) {
         return Claim::Explicit(id.into());
     }
-    if let Some(id) = &ask.conversation {
-        return Claim::Explicit(id.clone());
-    }
     for (client, session, agent) in SESSIONS {
         let Some(session) = text(session) else { continue };
         let agent = agent.and_then(text).map(|agent| format!("/{agent}")).unwrap_or_default();

@@ -10,6 +10,7 @@
 mod count;
 mod deliver;
 mod identity;
+mod items;
 mod open;
 mod place;
 mod prompting;
@@ -262,6 +263,18 @@ fn misplaced(gateway: &Gateway, error: &PlaceError) -> Failure {
             code: Some(Text::from_static("previous_response_not_found")),
             param: Some(Text::from_static("previous_response_id")),
             ..Failure::new(FailureKind::NotFound, error.to_string())
+        },
+        PlaceError::NoSuchConversation(_) => Failure {
+            param: Some(Text::from_static("conversation")),
+            ..own(FailureKind::NotFound, "throughline_no_such_conversation", error.to_string())
+        },
+        PlaceError::TwoPasts => Failure {
+            param: Some(Text::from_static("conversation")),
+            ..own(FailureKind::InvalidRequest, "throughline_invalid_request", error.to_string())
+        },
+        PlaceError::NoSuchCall { item, .. } => Failure {
+            param: Some(Text::from(format!("input[{item}].call_id"))),
+            ..own(FailureKind::InvalidRequest, "throughline_no_such_call", error.to_string())
         },
         PlaceError::NoSuchItem(_) => Failure {
             param: Some(Text::from_static("input")),

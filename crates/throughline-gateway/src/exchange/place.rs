@@ -5,6 +5,7 @@
 //! from the request. Instructions always come from the request: they are not inherited.
 
 use super::identity::Claim;
+use std::collections::BTreeSet;
 use throughline_core::{Ask, ConversationId, Dialect, Entry, EntryId, Kind, Seal, Side, Text};
 use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chains};
 
@@ -31,6 +32,20 @@ pub enum PlaceError {
     /// It continues an answer that nobody remembers.
     #[error("no response is called `{0}`, or it was not to be stored")]
     NoSuchResponse(Text),
+    /// It continues a conversation that nobody remembers.
+    #[error("no conversation is called `{0}`")]
+    NoSuchConversation(Text),
+    /// It continues both an answer and a conversation.
+    #[error("`conversation` and `previous_response_id` both say what is continued; give one of them")]
+    TwoPasts,
+    /// It brings a result of a call that is not in what it continues.
+    #[error("No tool call found for function call output with call_id {call_id}.")]
+    NoSuchCall {
+        /// Which item of the input.
+        item: u32,
+        /// The id of the call.
+        call_id: Text,
+    },
     /// It refers to an item that nobody remembers.
     #[error("no item is called `{0}`")]
     NoSuchItem(Text),
@@ -51,12 +66,50 @@ pub async fn place(
     remembered: Option<&Text>,
     fresh: ConversationId,
 ) -> Result<Placed, PlaceError> {
-    let mut placed = match &ask.previous {
-        Some(previous) => behind_response(history, previous, ask, remembered == Some(previous)).await?,
-        None => by_claim(history, claim, ask, fresh).await?,
+    let mut placed = match (&ask.previous, &ask.conversation) {
+        (Some(_), Some(_)) => return Err(PlaceError::TwoPasts),
+        (Some(previous), None) => {
+            behind_response(history, previous, ask, remembered == Some(previous)).await?
+        }
+        (None, Some(conversation)) => behind_conversation(history, conversation, ask).await?,
+        (None, None) => by_claim(history, claim, ask, fresh).await?,
     };
     resolve_references(history, &mut placed.history).await?;
+    if leans_on_record(ask) {
+        check_results(ask, &placed.history)?;
+    }
     Ok(placed)
+}
+
+/// Says whether the client leaves out what is in the record already.
+const fn leans_on_record(ask: &Ask) -> bool {
+    ask.previous.is_some() || ask.conversation.is_some()
+}
+
+/// Refuses a result whose call is not there: a client that leaves its history to us gave it an id that it made
+/// up or mixed up, and no backend could make sense of it. One that resends its history is mended instead.
+fn check_results(ask: &Ask, history: &[Entry]) -> Result<(), PlaceError> {
+    let called: BTreeSet<&Text> = history.iter().filter_map(Entry::as_call).map(|call| &call.id).collect();
+    for entry in &ask.entries {
+        let Some(call_id) = entry.as_return().and_then(|returned| returned.call_id.as_ref()) else {
+            continue;
+        };
+        if !called.contains(call_id) {
+            let item = entry.place.map_or(0, |place| place.message);
+            return Err(PlaceError::NoSuchCall { item, call_id: call_id.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Goes on from what was last added to a conversation.
+async fn behind_conversation(history: &dyn History, id: &Text, ask: &Ask) -> Result<Placed, PlaceError> {
+    let located = history.locate(Locate::Conversation(ConversationId::new(id.clone()))).await?;
+    let Located { conversation, entry: parent, .. } =
+        located.ok_or_else(|| PlaceError::NoSuchConversation(id.clone()))?;
+    let known = branch(history, parent.as_ref()).await?;
+    let history = joined(ask, known, 0);
+    Ok(Placed { conversation, identified: "conversation", key: None, parent, known: 0, history })
 }
 
 async fn behind_response(
@@ -172,6 +225,14 @@ async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Res
     for entry in entries {
         let Kind::Reference { id } = &entry.kind else { continue };
         let found = history.entries(Entries::Item(id.clone())).await?.into_iter().next();
+        let found = match (found, id.split_once('_')) {
+            (Some(found), _) => Some(found),
+            // The list of what a response was given names items without an id after their entries.
+            (None, Some((_, entry))) => {
+                history.entries(Entries::One(EntryId::new(entry))).await?.into_iter().next()
+            }
+            (None, None) => None,
+        };
         let found = found.ok_or_else(|| PlaceError::NoSuchItem(id.clone()))?;
         *entry = Entry { place: entry.place, ..found.entry };
     }
@@ -185,7 +246,7 @@ async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Res
 #[must_use]
 pub fn shown(ask: &Ask, placed: &Placed, dialect: Dialect) -> Vec<Entry> {
     let refers = ask.entries.iter().any(|entry| matches!(entry.kind, Kind::Reference { .. }));
-    if ask.dialect != dialect || ask.previous.is_some() || refers {
+    if ask.dialect != dialect || leans_on_record(ask) || refers {
         return placed.history.clone();
     }
     let mut entries = ask.entries.clone();

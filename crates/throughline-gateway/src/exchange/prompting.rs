@@ -1,7 +1,7 @@
 //! A request rendered for one backend.
 
 use super::place::{self, Placed};
-use super::relay::Way;
+use super::relay::{Terms, Way};
 use crate::config::Backend;
 use crate::routing::Destination;
 use throughline_core::{Ask, Kind, Origin, Prompt, Report, Strategy, Target, Text, ToolForm, prepare};
@@ -80,7 +80,7 @@ impl Prompted {
     pub fn way(&self, ask: &Ask, stamp: &Stamp) -> Way {
         if self.forwards {
             let model = stamp.model.clone().filter(|model| *model != self.destination.model);
-            Way::Forward { dialect: ask.dialect, model, previous: ask.previous.clone() }
+            Way::Forward { dialect: ask.dialect, terms: Terms { model, ..Terms::of(ask) } }
         } else {
             // Clients take a count of zero at the start for an empty context; an estimate from the size of
             // the request stands in until the backend reports.

@@ -3,6 +3,7 @@
 //! The request is on the disk before a backend sees it, and the answer before the client is told that it is
 //! over. What a long stream has brought so far is written along the way, without waiting for the disk.
 
+use super::items;
 use super::place::Placed;
 use crate::gateway::{Gateway, now};
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
@@ -131,8 +132,10 @@ impl Recorder {
     ) -> Result<(), StoreError> {
         let origin = self.origin(reply);
         let mut extension = self.extension(self.exchange.before.clone(), now);
-        for entry in &reply.entries {
-            extension.push(&Entry { origin: origin.clone(), place: None, ..entry.clone() });
+        let items = answer.as_deref().map_or_else(Vec::new, |answer| items::ids(answer, &reply.entries));
+        let items = items.into_iter().chain(std::iter::repeat(None));
+        for (entry, item) in reply.entries.iter().zip(items) {
+            extension.push_item(&Entry { origin: origin.clone(), place: None, ..entry.clone() }, item);
         }
         self.exchange.after = extension.tip();
         self.exchange.ended = Some(now);

@@ -5,7 +5,7 @@
 //! the record, the reply is assembled, and whatever ends the answer is held back: the history must be
 //! durable before the client is told that the turn is over.
 
-use throughline_core::{Assembler, Dialect, Ending, Failure, Frame, Reply, Text};
+use throughline_core::{Ask, Assembler, Dialect, Ending, Failure, Frame, Reply, Text};
 use throughline_store::{Moment, ProviderEvent};
 use throughline_wire::json::{Document, Edit, Kind, Writer, patch, quote};
 use throughline_wire::sse::{SseDecoder, SseError, SseEvent, write_event};
@@ -35,13 +35,35 @@ pub enum Way {
     Forward {
         /// The dialect of both sides.
         dialect: Dialect,
-        /// The model as the client named it.
-        model: Option<Text>,
-        /// The response that the client continues, which the backend was not told of.
-        previous: Option<Text>,
+        /// What the client knows otherwise.
+        terms: Terms,
     },
     /// Written anew.
     Translate(Box<StreamEncoder>),
+}
+
+/// What the client calls by another name than the backend, or the backend was not told of.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The model as the client named it.
+    pub model: Option<Text>,
+    /// The response that the client continues.
+    pub previous: Option<Text>,
+    /// The conversation that the client continues.
+    pub conversation: Option<Text>,
+}
+
+impl Terms {
+    /// Returns what the request leans on, which no backend is told of.
+    #[must_use]
+    pub fn of(ask: &Ask) -> Self {
+        Self { model: None, previous: ask.previous.clone(), conversation: ask.conversation.clone() }
+    }
+
+    /// Says whether the backend's words are the client's.
+    const fn are_none(&self) -> bool {
+        self.model.is_none() && self.previous.is_none() && self.conversation.is_none()
+    }
 }
 
 impl Relay {
@@ -153,9 +175,9 @@ impl Relay {
     fn handle_event(&mut self, event: SseEvent, now: Moment, out: &mut String) {
         let mut frames = Vec::new();
         self.decoder.handle_event(&event, &mut frames);
-        if let Way::Forward { dialect, model, previous } = &self.way {
+        if let Way::Forward { dialect, terms } = &self.way {
             let ends = self.ending.is_some() || frames.iter().any(|frame| matches!(frame, Frame::Closed(_)));
-            let data = renamed(*dialect, &event.data, model.as_ref(), previous.as_ref());
+            let data = renamed(*dialect, &event.data, terms);
             let data = data.map_or_else(|| event.data.clone(), Text::from);
             let target = if ends { &mut self.closing } else { &mut *out };
             write_event(target, event.name.as_deref(), &data);
@@ -241,34 +263,46 @@ fn failed(response: &str, failure: &Failure) -> Option<String> {
     patch(response, &edits).ok()
 }
 
-/// Returns an event's data with the model and the response before it as the client named them, if the event
-/// names them otherwise.
-fn renamed(dialect: Dialect, data: &str, model: Option<&Text>, previous: Option<&Text>) -> Option<String> {
-    if model.is_none() && previous.is_none() {
+/// Returns an event's data in the client's terms, if the event says anything in others.
+fn renamed(dialect: Dialect, data: &str, terms: &Terms) -> Option<String> {
+    if terms.are_none() {
         return None;
     }
     let holder = match dialect {
-        Dialect::Chat => return rename(data, model, previous),
+        Dialect::Chat => return rename(data, terms),
         Dialect::Messages => "message",
         Dialect::Responses => "response",
     };
     let document = Document::parse(data).ok()?;
     let inner = document.root().field(holder).filter(|inner| inner.kind() == Kind::Object)?;
-    let value = rename(inner.raw(), model, previous)?;
+    let value = rename(inner.raw(), terms)?;
     patch(data, &[Edit::Set { name: holder, value: &value }]).ok()
 }
 
-/// Returns an object with what it names as the client named it.
-pub(super) fn rename(object: &str, model: Option<&Text>, previous: Option<&Text>) -> Option<String> {
+/// Returns an object with what it names as the client named it; nothing if it names nothing of that.
+pub(super) fn rename(object: &str, terms: &Terms) -> Option<String> {
+    if terms.are_none() {
+        return None;
+    }
     let document = Document::parse(object).ok()?;
-    let named = [("model", model), ("previous_response_id", previous)];
-    let values: Vec<(&str, String)> = named
+    let named = [("model", &terms.model), ("previous_response_id", &terms.previous)];
+    let mut values: Vec<(&str, String)> = named
         .into_iter()
         .filter(|(name, _)| document.root().field(name).is_some())
-        .filter_map(|(name, value)| Some((name, quote(value?))))
+        .filter_map(|(name, value)| Some((name, quote(value.as_ref()?))))
         .collect();
+    // Only an answer within a conversation has this field at all.
+    values.extend(terms.conversation.as_ref().map(|id| ("conversation", conversation(id))));
     let edits: Vec<Edit<'_>> = values.iter().map(|(name, value)| Edit::Set { name, value }).collect();
     if edits.is_empty() { None } else { patch(object, &edits).ok() }
+}
+
+fn conversation(id: &str) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_str("id", id);
+    writer.end_object();
+    writer.into_string()
 }
 
 #[cfg(test)]
@@ -289,17 +323,23 @@ mod tests {
 
     #[test]
     fn the_model_is_renamed_where_each_dialect_names_it() {
-        let model = Text::from_static("mine");
-        let chat = renamed(Dialect::Chat, r#"{"id":1,"model":"theirs","x":1.10}"#, Some(&model), None);
+        let mine = Some(Text::from_static("mine"));
+        let terms = Terms { model: mine.clone(), ..Terms::default() };
+        let chat = renamed(Dialect::Chat, r#"{"id":1,"model":"theirs","x":1.10}"#, &terms);
         assert_eq!(chat.as_deref(), Some(r#"{"id":1,"model":"mine","x":1.10}"#));
         let start = r#"{"type":"message_start","message":{"model":"theirs"}}"#;
-        let messages = renamed(Dialect::Messages, start, Some(&model), None);
+        let messages = renamed(Dialect::Messages, start, &terms);
         assert_eq!(messages.as_deref(), Some(r#"{"type":"message_start","message":{"model":"mine"}}"#));
-        assert_eq!(renamed(Dialect::Messages, r#"{"type":"ping"}"#, Some(&model), None), None);
-        assert_eq!(renamed(Dialect::Chat, "[DONE]", Some(&model), None), None);
+        assert_eq!(renamed(Dialect::Messages, r#"{"type":"ping"}"#, &terms), None);
+        assert_eq!(renamed(Dialect::Chat, "[DONE]", &terms), None);
         let created = r#"{"response":{"model":"theirs","previous_response_id":null}}"#;
-        let responses = renamed(Dialect::Responses, created, None, Some(&model));
+        let terms = Terms { previous: mine.clone(), ..Terms::default() };
+        let responses = renamed(Dialect::Responses, created, &terms);
         let expected = r#"{"response":{"model":"theirs","previous_response_id":"mine"}}"#;
+        assert_eq!(responses.as_deref(), Some(expected));
+        let terms = Terms { conversation: mine, ..Terms::default() };
+        let responses = renamed(Dialect::Responses, r#"{"response":{"model":"theirs"}}"#, &terms);
+        let expected = r#"{"response":{"model":"theirs","conversation":{"id":"mine"}}}"#;
         assert_eq!(responses.as_deref(), Some(expected));
     }
 }

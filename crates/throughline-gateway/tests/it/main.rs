@@ -13,6 +13,7 @@ mod fallback;
 mod hang_up;
 mod house;
 mod metrics;
+mod past;
 mod probe;
 mod reload;
 mod socket;

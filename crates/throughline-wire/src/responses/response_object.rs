@@ -199,7 +199,7 @@ impl Request<'_> {
     fn echo(&self) -> Vec<(&'static str, String)> {
         let settings = &self.ask.settings;
         let number = |value: &Option<Text>, default: &str| value.as_deref().unwrap_or(default).to_owned();
-        vec![
+        let mut echo = vec![
             ("previous_response_id", self.string_or_null("previous_response_id")),
             ("instructions", self.string_or_null("instructions")),
             ("tools", self.tools()),
@@ -221,7 +221,10 @@ impl Request<'_> {
             ("metadata", number(&settings.metadata, "{}")),
             ("safety_identifier", self.string_or_null("safety_identifier")),
             ("prompt_cache_key", settings.cache_key.as_deref().map_or_else(|| "null".to_owned(), quote)),
-        ]
+        ];
+        // No field of the specification; OpenAI's clients look for it where they named a conversation.
+        echo.extend(self.ask.conversation.as_deref().map(|id| ("conversation", conversation_field(id))));
+        echo
     }
 
     /// Returns a field of the request as it came; only those of this dialect can be repeated.
@@ -281,6 +284,14 @@ fn write_tool(writer: &mut Writer, tool: Node<'_>) {
         }
     }
     writer.end_object();
+}
+
+fn conversation_field(id: &str) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_str("id", id);
+    writer.end_object();
+    writer.into_string()
 }
 
 fn text_field(settings: &Settings) -> String {
