@@ -23,6 +23,7 @@ mod place;
 mod replies;
 mod restore;
 mod segment;
+mod shape;
 mod status;
 mod streams;
 

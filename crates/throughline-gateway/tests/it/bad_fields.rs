@@ -1,7 +1,7 @@
 //! Fields of a wrong type deep inside a request, for each dialect.
 //!
-//! The tables hold what is refused, and are not complete: some wrong types are still passed on, a few because
-//! they can be repaired, others because nothing looks at them yet.
+//! Messages, items, tools and their parts; the fields around them are in `bad_values.rs`. What real clients get
+//! wrong and the gateway mends, such as a result without the id of its call, is in none of the tables.
 
 /// What a client of chat gets wrong deep inside, and the field that is to be named, to the letter.
 pub const CHAT: &[(&str, &str)] = &[

@@ -89,10 +89,10 @@ fn bodies() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     ]
 }
 
-const PATHS: [&str; 3] = ["chat/completions", "messages", "responses"];
+pub const PATHS: [&str; 3] = ["chat/completions", "messages", "responses"];
 
 /// Asserts that a request was refused in the client's own envelope, and returns the error in it.
-async fn refused(path: &str, response: reqwest::Response, body: &str) -> Value {
+pub async fn refused(path: &str, response: reqwest::Response, body: &str) -> Value {
     assert_eq!(response.status(), 400, "{path} {body}");
     let text = response.text().await.unwrap();
     let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -103,7 +103,7 @@ async fn refused(path: &str, response: reqwest::Response, body: &str) -> Value {
     answer["error"].clone()
 }
 
-fn assert_nothing_sent(house: &House) {
+pub fn assert_nothing_sent(house: &House) {
     for sim in house.sims.values() {
         assert_eq!(sim.recorded().len(), 0, "bad input reached a backend");
     }

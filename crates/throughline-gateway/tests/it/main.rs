@@ -5,6 +5,7 @@
 
 mod bad_fields;
 mod bad_input;
+mod bad_values;
 mod client;
 mod conformance;
 mod expiry;

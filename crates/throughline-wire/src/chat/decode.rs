@@ -2,14 +2,17 @@
 
 use super::extras::{given_bool, given_text, is_significant};
 use super::history::decode_messages;
+use super::known;
 use super::settings::{decode_settings, is_extra};
 use super::tools::{decode_choice, decode_tools};
 use crate::json::{DecodeError, Document, Node};
+use crate::shape;
 use throughline_core::{Ask, Dialect, Extra, Text};
 
 /// Reads a request.
 pub(crate) fn decode_request(document: &Document) -> Result<Ask, DecodeError> {
     let root = document.root().expect_object()?;
+    shape::check(root, known::REQUEST)?;
     let settings = decode_settings(root)?;
     let extras = root
         .fields()

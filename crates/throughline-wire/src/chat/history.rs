@@ -7,8 +7,10 @@
 use super::WITHOUT_ID;
 use super::calls::{decode_calls, decode_function_call};
 use super::extras::{extras_of, filled, given, given_text, is_significant};
+use super::known;
 use super::parts::decode_content;
 use crate::json::{DecodeError, Kind as JsonKind, Node, quote};
+use crate::shape;
 use std::sync::Arc;
 use throughline_core::outcome::unmarked;
 use throughline_core::{
@@ -58,6 +60,7 @@ pub(super) fn enveloped(held: Vec<Held>, node: Node<'_>, message: u32) -> impl I
 
 fn decode_message(node: Node<'_>, at: u32, earlier: &[Entry]) -> Result<Vec<Held>, DecodeError> {
     let role = node.expect_field("role")?.expect_text()?;
+    shape::check(node, known::MESSAGE)?;
     let said = |role| -> Result<Vec<Held>, DecodeError> {
         let parts = decode_content(node.field("content"))?;
         Ok(vec![Held::lone(Kind::Said(Said { role, parts, standing: false }))])

@@ -19,6 +19,7 @@ mod error;
 mod extras;
 mod finish;
 mod history;
+mod known;
 mod parts;
 mod reply;
 mod settings;

@@ -3,8 +3,10 @@
 //! Content is a string, `null`, absent, or an array of parts. Pictures and files come as `data:` URLs, which
 //! are taken apart without copying the bytes. Audio and whatever else has a type of its own stays opaque.
 
-use super::extras::{filled, given, given_text, wire_of};
+use super::extras::{given, given_text, wire_of};
+use super::known;
 use crate::json::{DecodeError, Kind, Node};
+use crate::shape;
 use std::ops::Range;
 use throughline_core::{Content, File, Image, Media, Part, Text};
 
@@ -38,6 +40,10 @@ fn decode_part(node: Node<'_>) -> Result<Part, DecodeError> {
             Some(file) => Content::File(file),
             None => Content::Opaque { kind: kind.clone() },
         },
+        "input_audio" => {
+            shape::check(node, known::AUDIO_PART)?;
+            Content::Opaque { kind: kind.clone() }
+        }
         _ => Content::Opaque { kind: kind.clone() },
     };
     let known: &[&str] = match content {
@@ -75,7 +81,8 @@ fn decode_file(node: Node<'_>) -> Result<Option<File>, DecodeError> {
         };
         return Ok(Some(File { media, name }));
     }
-    Ok(filled(file, "file_id").map(|id| File { media: Media::Stored(id), name }))
+    let id = given_text(file, "file_id")?.filter(|id| !id.is_empty());
+    Ok(id.map(|id| File { media: Media::Stored(id), name }))
 }
 
 /// Returns the type of bytes that came without one.

@@ -18,6 +18,7 @@ const EFFORT_BUDGETS: [(u64, &str); 2] = [(4_096, "low"), (16_384, "medium")];
 const EXPRESSED: &[&str] = &[
     "model",
     "messages",
+    "n",
     "tools",
     "tool_choice",
     "functions",
@@ -55,7 +56,6 @@ pub(super) fn is_extra(name: &str, value: Node<'_>, settings: &Settings) -> bool
         "response_format" => settings.format.is_none(),
         "reasoning" => settings.reasoning.is_none(),
         "safety_identifier" => settings.user != value.as_text(),
-        "n" => value.raw() != "1",
         _ => !EXPRESSED.contains(&name),
     }
 }

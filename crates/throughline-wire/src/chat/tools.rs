@@ -5,9 +5,11 @@
 //! and beside its type in Responses; both forms are read.
 
 use super::extras::{extras_of, filled, given, nested_wire, own, wire_of};
+use super::known;
 use super::vocabulary::vocabulary;
 use crate::input::FREEFORM_SCHEMA;
 use crate::json::{DecodeError, Document, Kind, Node, Writer};
+use crate::shape;
 use throughline_core::{Action, Extra, Prompt, Report, Rules, Subject, Text, Tool, ToolChoice, ToolForm};
 
 const FUNCTION_FIELDS: [&str; 4] = ["name", "description", "parameters", "strict"];
@@ -83,11 +85,12 @@ fn decode_function(node: Node<'_>, wire: Option<throughline_core::Wire>) -> Resu
 
 fn decode_custom(node: Node<'_>) -> Result<Tool, DecodeError> {
     let custom = node.expect_field("custom")?;
+    let format = given(custom, "format").map(|format| format.expect_object()).transpose()?;
     Ok(Tool {
         name: custom.expect_field("name")?.expect_text()?,
         namespace: None,
         description: given(custom, "description").map(|text| text.expect_text()).transpose()?,
-        form: ToolForm::Custom { format: given(custom, "format").map(|format| format.raw_text()) },
+        form: ToolForm::Custom { format: format.map(|format| format.raw_text()) },
         wire: Some(nested_wire(node, &["type", "custom"], "custom", &["name", "description", "format"])),
         intact: true,
     })
@@ -105,14 +108,14 @@ pub(super) fn decode_choice(root: Node<'_>) -> Result<Option<ToolChoice>, Decode
             "none" => ToolChoice::None,
             // Mistral's older word for it.
             "required" | "any" => ToolChoice::Required,
-            _ => opaque(),
+            other => {
+                let words = "must be `auto`, `none`, `required` or an object";
+                return Err(choice.error(format!("{words}, not `{other}`")));
+            }
         },
         Kind::Object => match given(choice, "type").map(|kind| kind.expect_str()).transpose()?.as_deref() {
             Some("allowed_tools") => decode_allowed(choice)?.unwrap_or_else(opaque),
-            Some("function" | "custom" | "") | None => {
-                check_reference(choice)?;
-                choice_name(choice).map_or_else(opaque, ToolChoice::Named)
-            }
+            Some("function" | "custom" | "") | None => ToolChoice::Named(decode_reference(choice)?),
             Some(_) => opaque(),
         },
         kind => return Err(choice.error(format!("must be a string or an object, not {kind}"))),
@@ -124,15 +127,20 @@ fn decode_allowed(choice: Node<'_>) -> Result<Option<ToolChoice>, DecodeError> {
     let allowed = given(choice, "allowed_tools").unwrap_or(choice);
     let tools = allowed.expect_field("tools")?.expect_array()?;
     let names: Option<Vec<Text>> = tools.items().map(choice_name).collect();
+    shape::check(allowed, known::ALLOWED_TOOLS)?;
     let required = filled(allowed, "mode").is_some_and(|mode| mode == "required");
     Ok(names.map(|names| ToolChoice::Allowed { names, required }))
 }
 
-/// Refuses a reference to a tool whose name is no string, or cannot be there at all.
-fn check_reference(node: Node<'_>) -> Result<(), DecodeError> {
+/// Reads the name in a reference to one tool; without a name it is a reference to nothing.
+fn decode_reference(node: Node<'_>) -> Result<Text, DecodeError> {
     let inner = ["function", "custom"].iter().find_map(|kind| given(node, kind));
-    let holder = inner.map(|inner| inner.expect_object()).transpose()?.unwrap_or(node);
-    given(holder, "name").map(|name| name.expect_str()).transpose().map(drop)
+    let holder = inner.unwrap_or(node);
+    if inner.is_none() && given(node, "name").is_none() {
+        let kind = given(node, "type").and_then(|kind| kind.as_str()).filter(|kind| !kind.is_empty());
+        return Err(shape::missing(node, kind.as_deref().unwrap_or("type")));
+    }
+    holder.expect_field("name")?.expect_text()
 }
 
 /// Returns the name in a reference to a tool: inside the object of its type, or flat.

@@ -5,9 +5,11 @@
 //! what it is: who may say what is for the rules of the backend to decide.
 
 use super::kept::{extras, given, given_bool, given_text, own, tag, wire, write_extras};
+use super::known;
 use super::parts::{BlockList, Destination, Head, decode_part, decode_parts, write_parts};
 use crate::input;
 use crate::json::{DecodeError, Kind as JsonKind, Node, Writer};
+use crate::shape;
 use std::borrow::Cow;
 use throughline_core::{
     Action, Call, Content, Entry, Input, Kind, Outcome, Part, Place, Report, Return, Role, Said, Seal, Text,
@@ -63,6 +65,7 @@ impl BlockReader {
                 return Ok(());
             }
         };
+        shape::check(block, known::BLOCK)?;
         self.end_saying();
         entry.place = self.place(Some(index));
         self.entries.push(entry);
@@ -114,7 +117,7 @@ fn decode_return(block: Node<'_>) -> Result<Entry, DecodeError> {
     let is_error = given_bool(block, "is_error")?.unwrap_or(false);
     let (outcome, parts) = outcome::unmarked(parts, true, is_error);
     let returned = Return {
-        call_id: given_text(block, "tool_use_id")?,
+        call_id: Some(block.expect_field("tool_use_id")?.expect_text()?),
         item_id: None,
         name: None,
         parts,

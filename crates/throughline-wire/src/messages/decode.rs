@@ -5,15 +5,18 @@
 
 use super::blocks::{BlockReader, message_extras};
 use super::kept::{OWN, given, given_bool, given_text};
+use super::known;
 use super::parts::decode_parts;
 use super::{settings, tools};
 use crate::json::{DecodeError, Document, Node};
+use crate::shape;
 use std::sync::Arc;
 use throughline_core::{Ask, Entry, Envelope, Extra, Kind, Role, Said, Text, Wire};
 
 /// Reads a request.
 pub(crate) fn decode_request(document: &Document) -> Result<Ask, DecodeError> {
     let root = document.root().expect_object()?;
+    shape::check(root, known::REQUEST)?;
     let (tool_choice, parallel_calls) = tools::decode_choice(root)?;
     let mut settings = settings::decode(root)?;
     settings.parallel_calls = parallel_calls;

@@ -14,6 +14,7 @@ mod generation;
 #[cfg(test)]
 mod goldens;
 mod kept;
+mod known;
 mod parts;
 mod reasoning;
 mod reply;

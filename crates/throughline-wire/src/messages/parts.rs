@@ -5,7 +5,9 @@
 
 use super::base64;
 use super::kept::{given_text, own, tag, wire};
+use super::known;
 use crate::json::{DecodeError, Kind, Node, Writer};
+use crate::shape;
 use throughline_core::{Action, Content, File, Image, Media, Part, Place, Report, Text};
 
 /// The pictures that the API takes.
@@ -24,6 +26,7 @@ pub(super) fn decode_parts(content: Node<'_>) -> Result<Vec<Part>, DecodeError> 
 /// Reads one block that is a part.
 pub(super) fn decode_part(block: Node<'_>) -> Result<Part, DecodeError> {
     let kind = tag(block)?;
+    shape::check(block, known::BLOCK)?;
     let (content, known): (_, &[&str]) = match kind.as_str() {
         "text" => (Some(Content::Text(block.expect_field("text")?.expect_text()?)), &["type", "text"]),
         "image" => {

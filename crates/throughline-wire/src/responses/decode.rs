@@ -4,8 +4,9 @@
 //! stay in [`Ask::fields`] as they came, and are named in [`Ask::extras`] so that nothing is lost in silence
 //! where the request goes abroad.
 
-use super::{fields, item, settings, tools};
+use super::{fields, item, known, settings, tools};
 use crate::json::{DecodeError, Document, Kind as JsonKind, Node};
+use crate::shape;
 use throughline_core::{Ask, Dialect, Entry, Kind, Place, Role, Said, Text, Tool};
 
 /// The fields that the canonical model expresses.
@@ -44,6 +45,7 @@ const CANONICAL: [&str; 28] = [
 /// Reads the body of a request.
 pub(crate) fn decode_request(document: &Document) -> Result<Ask, DecodeError> {
     let root = document.root().expect_object()?;
+    shape::check(root, known::REQUEST)?;
     let mut extras = foreign_fields(root);
     let settings = settings::decode_settings(root, &mut extras)?;
     let mut entries: Vec<Entry> = decode_instructions(root)?.into_iter().collect();

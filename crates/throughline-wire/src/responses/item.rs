@@ -7,6 +7,7 @@
 use super::{fields, parts};
 use crate::input;
 use crate::json::{DecodeError, Kind as JsonKind, Node};
+use crate::shape;
 use throughline_core::{Call, Entry, Input, Kind, Place, Return, Role, Said, Seal, Text, Thought, outcome};
 
 const MESSAGE: &[&str] = &["type", "id", "status", "role", "content"];
@@ -27,7 +28,9 @@ pub(super) fn decode_item(node: Node<'_>, index: u32) -> Result<Entry, DecodeErr
         "function_call_output" => (Some(Kind::Returned(decode_output(node, false)?)), OUTPUT),
         "custom_tool_call_output" => (Some(Kind::Returned(decode_output(node, true)?)), OUTPUT),
         "reasoning" => (Some(Kind::Thought(decode_reasoning(node)?)), REASONING),
-        "item_reference" => (fields::text(node, "id")?.map(|id| Kind::Reference { id }), REFERENCE),
+        "item_reference" => {
+            (Some(Kind::Reference { id: node.expect_field("id")?.expect_text()? }), REFERENCE)
+        }
         _ => (None, &[]),
     };
     let wire = if kind.is_some() { fields::wire(node, known) } else { fields::whole(node) };
@@ -111,7 +114,8 @@ fn call_text(node: Node<'_>, name: &str) -> Result<Text, DecodeError> {
 }
 
 fn decode_output(node: Node<'_>, freeform: bool) -> Result<Return, DecodeError> {
-    let parts = parts::decode_content(fields::given(node, "output"))?;
+    let output = fields::given(node, "output").ok_or_else(|| shape::missing(node, "output"))?;
+    let parts = parts::decode_content(Some(output))?;
     // The dialect cannot say that a tool failed, so a mark in the text may.
     let (outcome, parts) = outcome::unmarked(parts, false, false);
     Ok(Return {

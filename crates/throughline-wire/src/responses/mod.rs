@@ -11,6 +11,7 @@ mod encode;
 mod error;
 mod fields;
 mod item;
+mod known;
 mod output_item;
 mod parts;
 mod reply;

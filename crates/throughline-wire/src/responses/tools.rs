@@ -4,9 +4,10 @@
 //! namespace; written again, neighbours of one namespace are grouped. Functions are flat here, and `strict`
 //! is on unless it is turned off, which is the opposite of the other dialects.
 
-use super::fields;
+use super::{fields, known};
 use crate::input::FREEFORM_SCHEMA;
 use crate::json::{DecodeError, Document, Kind, Node, Writer};
+use crate::shape;
 use throughline_core::{Action, Dialect, Prompt, Report, Subject, Text, Tool, ToolChoice, ToolForm};
 
 const FUNCTION: &[&str] = &["type", "name", "description", "parameters", "strict"];
@@ -38,7 +39,8 @@ fn decode_tool(node: Node<'_>, namespace: Option<&Text>, tools: &mut Vec<Tool>) 
     let (form, wire) = match tag.as_str() {
         "function" => (decode_function(node)?, fields::wire(node, FUNCTION)),
         "custom" => {
-            let format = fields::given(node, "format").map(|format| format.raw_text());
+            let format = fields::given(node, "format").map(|format| format.expect_object()).transpose()?;
+            let format = format.map(|format| format.raw_text());
             (ToolForm::Custom { format }, fields::wire(node, CUSTOM))
         }
         _ => (ToolForm::Hosted { kind: tag.clone() }, fields::whole(node)),
@@ -79,13 +81,18 @@ pub(super) fn decode_choice(root: Node<'_>) -> Result<Option<ToolChoice>, Decode
             "auto" => ToolChoice::Auto,
             "none" => ToolChoice::None,
             "required" => ToolChoice::Required,
-            _ => opaque(),
+            other => {
+                let words = "must be `auto`, `none`, `required` or an object";
+                return Err(node.error(format!("{words}, not `{other}`")));
+            }
         }));
     }
     node.expect_object().map_err(|_| node.error("must be a string or an object"))?;
     let name = fields::text(node, "name")?;
     Ok(Some(match (fields::text(node, "type")?.as_deref(), name) {
         (None | Some("function" | "custom"), Some(name)) => ToolChoice::Named(name),
+        (None, None) => return Err(shape::missing(node, "type")),
+        (Some("function" | "custom"), None) => return Err(shape::missing(node, "name")),
         (Some("allowed_tools"), _) => decode_allowed(node)?.unwrap_or_else(opaque),
         _ => opaque(),
     }))
@@ -95,6 +102,7 @@ pub(super) fn decode_choice(root: Node<'_>) -> Result<Option<ToolChoice>, Decode
 fn decode_allowed(node: Node<'_>) -> Result<Option<ToolChoice>, DecodeError> {
     let names: Option<Vec<Text>> =
         fields::items(node, "tools")?.map(|tool| fields::lenient_text(tool, "name")).collect();
+    shape::check(node, known::ALLOWED_TOOLS)?;
     let required = fields::text(node, "mode")?.is_some_and(|mode| mode == "required");
     Ok(names.map(|names| ToolChoice::Allowed { names, required }))
 }
