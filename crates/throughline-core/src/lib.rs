@@ -3,8 +3,9 @@
 //! A client's request is an [`Ask`]: a list of [`Entry`]s, the [`Tool`]s on offer, and [`Settings`]. The
 //! [`Ledger`] derives from the entries which call belongs to which result. [`prepare`] turns an ask into a
 //! [`Prompt`] for one backend: the [`Strategy`] decides how tool history is shown, the normaliser mends
-//! whatever the backend's [`Rules`] would reject, and the [`Report`] says what was changed and why. The
-//! answer comes back as [`Frame`]s, which an [`Assembler`] joins into a [`Reply`].
+//! whatever the backend's [`Rules`] would reject, and the [`Report`] says what was changed and why. What does
+//! not fit is shortened before that by the [`plan::Planner`]. The answer comes back as [`Frame`]s, which an
+//! [`Assembler`] joins into a [`Reply`].
 //!
 //! Invariants:
 //! - Nothing here does I/O, reads a clock, draws randomness or spawns anything.
@@ -26,6 +27,7 @@ mod normalise;
 mod origin;
 pub mod outcome;
 mod part;
+pub mod plan;
 mod prompt;
 mod render;
 mod reply;

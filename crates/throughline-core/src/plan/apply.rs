@@ -1,0 +1,75 @@
+//! A plan carried out: the entries as they will be shown, and a line in the report for each change (R33).
+
+use super::decision::{Decision, Decisions, Taken};
+use super::marker;
+use crate::{Action, Call, Entry, Kind, Part, Report, Return, Side, Summary};
+
+/// Returns the entries as `decisions` show them.
+pub(super) fn apply(
+    entries: &[Entry],
+    decisions: &Decisions,
+    recall: bool,
+    report: &mut Report,
+) -> Vec<Entry> {
+    let mut shown = Vec::with_capacity(entries.len());
+    let mut taken = decisions.taken.iter().peekable();
+    // Whether the run of entries under way lost its reasoning: its items may not be sent under ids that refer
+    // to it.
+    let mut bereft = false;
+    for (at, entry) in entries.iter().enumerate() {
+        if let Some(span) = decisions.span.as_ref().filter(|span| span.at as usize == at) {
+            let summary = Summary { text: span.text.clone(), covers: span.covers };
+            shown.push(Entry::new(Kind::Summarised(summary)));
+        }
+        bereft &= entry.side() == Side::Assistant;
+        let Some(taken) = taken.next_if(|taken| taken.entry as usize == at) else {
+            shown.push(if bereft && entry.as_said().is_some() { unlinked(entry) } else { entry.clone() });
+            continue;
+        };
+        bereft |= matches!(entry.kind, Kind::Thought(_));
+        report.entry(action(&taken.decision), entry.place, reason(taken));
+        shown.extend(shown_as(entry, taken, recall));
+    }
+    shown
+}
+
+fn unlinked(entry: &Entry) -> Entry {
+    Entry { intact: false, ..entry.clone() }
+}
+
+fn shown_as(entry: &Entry, taken: &Taken, recall: bool) -> Option<Entry> {
+    match (&taken.decision, &entry.kind) {
+        (Decision::Dropped | Decision::Summarised, _) => None,
+        (_, Kind::Returned(returned)) => {
+            let parts = vec![Part::text(marker::result_text(returned, taken, recall))];
+            Some(entry.altered(Kind::Returned(Return { parts, ..returned.clone() })))
+        }
+        (_, Kind::Called(call)) => {
+            let input = marker::call_input(call, taken, recall);
+            Some(entry.altered(Kind::Called(Call { input, ..call.clone() })))
+        }
+        _ => Some(entry.clone()),
+    }
+}
+
+fn action(decision: &Decision) -> Action {
+    match decision {
+        Decision::Dropped | Decision::Summarised => Action::Dropped,
+        _ => Action::Shortened,
+    }
+}
+
+/// Says why an entry is shown as it is.
+pub(super) fn reason(taken: &Taken) -> String {
+    let Taken { from, tokens, .. } = taken;
+    match &taken.decision {
+        Decision::Superseded { by } => format!("entry {by} shows it anew; {from} tokens, now {tokens}"),
+        Decision::Excerpt(_) if taken.stale => {
+            format!("excerpt of a file that was written since; {from} tokens, now {tokens}")
+        }
+        Decision::Excerpt(_) => format!("excerpt; {from} tokens, now {tokens}"),
+        Decision::Masked => format!("masked; {from} tokens, now {tokens}"),
+        Decision::Summarised => format!("went into the summary of the oldest calls; {from} tokens"),
+        Decision::Dropped => format!("superseded, or no room left; {from} tokens"),
+    }
+}

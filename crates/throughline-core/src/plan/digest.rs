@@ -1,0 +1,119 @@
+//! The digest: old rounds in few words, without a model (R11, R19).
+//!
+//! Counts per kind of tool, the files, commands and queries, the latest first as far as there is room, and
+//! failures in their own words.
+
+use super::survey::{Pair, Survey};
+use super::tools::ToolKind;
+use crate::joined_text;
+use std::fmt::Write as _;
+
+/// How a digest begins; by it one is told from the words of a model.
+pub(super) const HEADING: &str = "[Earlier in this session";
+
+const COMMAND_CHARS_MAX: usize = 80;
+const ERROR_CHARS_MAX: usize = 200;
+const ERRORS_MAX: usize = 5;
+
+/// Tells what `pairs` did, in about that many characters.
+pub(super) fn digest(survey: &Survey<'_>, pairs: &[usize], recall: bool, chars_max: usize) -> String {
+    let how = if recall { "; recall finds what they said" } else { "" };
+    let mut text = format!("{HEADING}, {} tool calls, left out here{how}]", pairs.len());
+    let share = chars_max / 4;
+    for (kind, intro) in [
+        (ToolKind::Read, "Read"),
+        (ToolKind::Write, "Changed"),
+        (ToolKind::Command, "Ran"),
+        (ToolKind::Search, "Searched for"),
+        (ToolKind::Other, "Used"),
+    ] {
+        let of_kind: Vec<&Pair> =
+            pairs.iter().map(|at| &survey.pairs[*at]).filter(|pair| pair.usage.kind == kind).collect();
+        if !of_kind.is_empty() {
+            let _ = write!(text, "\n- {intro}: {}", listed(survey, &of_kind, share));
+        }
+    }
+    let failed: Vec<&Pair> = pairs.iter().map(|at| &survey.pairs[*at]).filter(|pair| pair.failed).collect();
+    if !failed.is_empty() {
+        text.push_str("\n[Errors encountered]");
+    }
+    for pair in failed.iter().rev().take(ERRORS_MAX).rev() {
+        let _ = write!(text, "\n- {}: {}", name(survey, pair), failure(survey, pair));
+    }
+    text
+}
+
+/// Lists what the pairs were used on, each once, the latest first, within `chars_max`.
+fn listed(survey: &Survey<'_>, pairs: &[&Pair], chars_max: usize) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for pair in pairs.iter().rev() {
+        let item = match (&pair.usage.key, pair.usage.kind) {
+            (Some(key), kind) if kind != ToolKind::Other => clipped(key, COMMAND_CHARS_MAX),
+            _ => name(survey, pair).to_owned(),
+        };
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    let mut length = 0;
+    let fits = |item: &&String| {
+        length += item.len() + 2;
+        length <= chars_max
+    };
+    let shown = seen.iter().take_while(fits).count().max(1);
+    let mut text = seen[..shown.min(seen.len())].join(", ");
+    if seen.len() > shown {
+        let _ = write!(text, ", +{} more", seen.len() - shown);
+    }
+    text
+}
+
+fn name<'s>(survey: &'s Survey<'_>, pair: &Pair) -> &'s str {
+    let call = pair.call.and_then(|call| survey.entries[call].as_call());
+    call.map_or("tool", |call| call.name.as_str())
+}
+
+fn failure(survey: &Survey<'_>, pair: &Pair) -> String {
+    let returned = pair.result.and_then(|result| survey.entries[result].as_return());
+    let text = returned.map(|returned| joined_text(&returned.parts)).unwrap_or_default();
+    clipped(text.trim(), ERROR_CHARS_MAX)
+}
+
+/// Returns the beginning of a text on one line.
+fn clipped(text: &str, chars_max: usize) -> String {
+    let mut line: String = text.chars().take(chars_max).map(|c| if c == '\n' { ' ' } else { c }).collect();
+    if text.chars().nth(chars_max).is_some() {
+        line.push_str("...");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{call, result, settled};
+    use super::super::{Tokens, ToolRules};
+    use super::*;
+    use crate::Outcome;
+
+    #[test]
+    fn a_digest_counts_names_and_quotes_failures() {
+        let entries = [
+            call("a", "Read", r#"{"file_path":"src/a.rs"}"#),
+            result("a", "fn a"),
+            call("b", "Read", r#"{"file_path":"src/b.rs"}"#),
+            result("b", "fn b"),
+            call("c", "Bash", r#"{"command":"cargo test"}"#),
+            settled("c", "error[E0308]: mismatched types", Outcome::Error),
+            call("d", "book_flight", "{}"),
+            result("d", "ok"),
+        ];
+        let sizes = vec![Tokens(10); entries.len()];
+        let survey = Survey::of(&entries, &sizes, &ToolRules::default());
+        let text = digest(&survey, &[0, 1, 2, 3], true, 1_000);
+        let expected = "[Earlier in this session, 4 tool calls, left out here; recall finds what they said]\n\
+                        - Read: src/b.rs, src/a.rs\n- Ran: cargo test\n- Used: book_flight\n\
+                        [Errors encountered]\n- Bash: error[E0308]: mismatched types";
+        assert_eq!(text, expected);
+        assert!(digest(&survey, &[0, 1], false, 20).contains("+1 more"));
+    }
+}

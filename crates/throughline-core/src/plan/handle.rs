@@ -1,0 +1,172 @@
+//! Handles: short names by which the model can ask for what was taken out (R32).
+//!
+//! A handle is derived from the pair alone (the call's id, name and input, and the result), so it is the same
+//! after a restart, on another machine, and for a client that resends its history. Stamps are the same for
+//! single entries; by them a decision recognises the entry that it was taken about.
+
+use crate::{Content, Entry, Input, Kind, Ledger, Media, Part};
+use std::fmt;
+
+/// The name of a pair in markers, and in calls of `recall`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle(u64);
+
+/// What a handle names, by the indexes of the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The call, if it is there.
+    pub call: Option<usize>,
+    /// The result, if there is one.
+    pub result: Option<usize>,
+}
+
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// 40 bits: among ten thousand pairs the chance of any two sharing a handle is one in twenty thousand.
+const LENGTH: usize = 8;
+const MASK: u64 = (1 << (5 * LENGTH)) - 1;
+
+impl Handle {
+    /// Reads a handle as a marker writes it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != LENGTH {
+            return None;
+        }
+        let mut value = 0;
+        for byte in text.bytes() {
+            let digit = LETTERS.iter().position(|letter| *letter == byte.to_ascii_lowercase())?;
+            value = value << 5 | u64::try_from(digit).ok()?;
+        }
+        Some(Self(value))
+    }
+
+    /// Returns the handle of a pair; either half may be missing.
+    #[must_use]
+    pub fn of(call: Option<&Entry>, result: Option<&Entry>) -> Self {
+        let half = |entry: Option<&Entry>| entry.map_or(0, stamp);
+        Self(mix(half(call), half(result)) & MASK)
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in (0..LENGTH).rev() {
+            let digit = usize::try_from(self.0 >> (5 * place) & 31).unwrap_or_default();
+            write!(f, "{}", char::from(LETTERS[digit]))?;
+        }
+        Ok(())
+    }
+}
+
+/// Finds what `handle` names among `entries`.
+#[must_use]
+pub fn find(handle: Handle, entries: &[Entry]) -> Option<Found> {
+    let ledger = Ledger::of(entries);
+    let of_pair = ledger.pairs().iter().find_map(|pair| {
+        let found = Handle::of(entries.get(pair.call), pair.result.and_then(|at| entries.get(at)));
+        (found == handle).then_some(Found { call: Some(pair.call), result: pair.result })
+    });
+    of_pair.or_else(|| {
+        let alone = |at: &usize| entries[*at].as_return().is_some() && ledger.pair_of(*at).is_none();
+        (0..entries.len())
+            .filter(alone)
+            .find(|at| Handle::of(None, entries.get(*at)) == handle)
+            .map(|at| Found { call: None, result: Some(at) })
+    })
+}
+
+/// Returns a number that stands for what an entry says.
+pub(super) fn stamp(entry: &Entry) -> u64 {
+    match &entry.kind {
+        Kind::Called(call) => {
+            let form = u64::from(matches!(call.input, Input::Freeform(_)));
+            [&call.id, &call.name, call.input.text()].iter().fold(form, |sum, text| mix(sum, hash(text)))
+        }
+        Kind::Returned(returned) => {
+            let id = returned.call_id.as_deref().map_or(0, hash);
+            parts(mix(id, u64::from(returned.outcome.is_error())), &returned.parts)
+        }
+        Kind::Said(said) => parts(2, &said.parts),
+        Kind::Thought(thought) => {
+            thought.content.iter().chain(&thought.summary).fold(3, |sum, text| mix(sum, hash(text)))
+        }
+        Kind::Summarised(summary) => mix(4, hash(&summary.text)),
+        Kind::HandedOver(_) => 5,
+        Kind::Reference { id } => mix(6, hash(id)),
+        Kind::Opaque { kind } => mix(7, hash(kind)),
+    }
+}
+
+fn parts(start: u64, parts: &[Part]) -> u64 {
+    parts.iter().fold(start, |sum, part| {
+        mix(
+            sum,
+            match &part.content {
+                Content::Text(text) | Content::Refusal(text) => hash(text),
+                Content::Image(image) => media(&image.media),
+                Content::File(file) => media(&file.media),
+                Content::Opaque { kind } => hash(kind),
+            },
+        )
+    })
+}
+
+fn media(media: &Media) -> u64 {
+    match media {
+        Media::Url(text) | Media::Plain(text) | Media::Stored(text) => hash(text),
+        Media::Inline { base64, .. } => hash(base64),
+    }
+}
+
+/// Returns a number that depends on every byte of `text`, the same on every machine.
+pub(super) fn hash(text: &str) -> u64 {
+    let mut chunks = text.as_bytes().chunks_exact(8);
+    let mut state = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    for chunk in &mut chunks {
+        let word = chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        state = mix(state, word);
+    }
+    let rest = chunks.remainder().iter().rev().fold(1, |word, byte| word << 8 | u64::from(*byte));
+    mix(state, rest)
+}
+
+/// Joins two numbers into one in which every bit of both tells.
+///
+/// No secret is protected here. Stored decisions and handles in running conversations depend on the result,
+/// so it never changes.
+pub(super) const fn mix(a: u64, b: u64) -> u64 {
+    let mixed = (a.rotate_left(29) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ (mixed >> 29)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{call, result, user};
+    use super::*;
+
+    #[test]
+    fn a_handle_finds_its_pair_again() {
+        let entries = [
+            user("go"),
+            call("a", "Read", "{}"),
+            result("a", "one"),
+            call("a", "Read", "{}"),
+            result("a", "two"),
+        ];
+        let first = Handle::of(Some(&entries[1]), Some(&entries[2]));
+        let second = Handle::of(Some(&entries[3]), Some(&entries[4]));
+        assert_ne!(first, second);
+        assert_eq!(find(second, &entries), Some(Found { call: Some(3), result: Some(4) }));
+        assert_eq!(Handle::parse(&first.to_string()), Some(first));
+        assert_eq!(find(Handle(1), &entries), None);
+        assert_eq!(Handle::parse("tooLONGforahandle"), None);
+    }
+
+    #[test]
+    fn a_handle_never_changes() {
+        // Pinned: models hold on to handles, and stored decisions to stamps.
+        let handle = Handle::of(Some(&call("a", "Read", "{}")), Some(&result("a", "one two three")));
+        assert_eq!(handle.to_string(), "wmyc85dx");
+    }
+}

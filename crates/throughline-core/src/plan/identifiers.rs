@@ -1,0 +1,178 @@
+//! Identifiers: the words of a text that a later call is likely to need verbatim.
+//!
+//! Paths, ids, numbers, names in snake or camel case, dotted names, dates, addresses. What is worth keeping of
+//! a result is measured by them. They are known by a hash; the text itself is not kept.
+
+use super::handle::hash;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What kind of identifier it is, from the most to the least telling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    /// A path, a mix of letters and digits, a name with underscores.
+    Telling,
+    /// A name in camel case, a dotted name.
+    Name,
+    /// Digits only.
+    Number,
+}
+
+/// Identifiers by number, so that sets of them are small.
+#[derive(Default)]
+pub(super) struct Lexicon {
+    numbers: HashMap<u64, u32, BuildHasherDefault<AsItIs>>,
+    classes: Vec<Class>,
+}
+
+/// Hashes what is a hash already. Unlike the usual one it has no random seed.
+#[derive(Default)]
+pub(super) struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |sum, byte| sum.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+impl Lexicon {
+    /// Returns how many identifiers are known.
+    pub fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Returns the class of an identifier.
+    pub fn class(&self, number: u32) -> Class {
+        self.classes[number as usize]
+    }
+
+    /// Adds the numbers of all identifiers in `text` to `into`, in their order, each once.
+    pub fn read(&mut self, text: &str, into: &mut Vec<u32>) {
+        let start = into.len();
+        each(text, |word, class| {
+            let next = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
+            let number = *self.numbers.entry(hash(word)).or_insert(next);
+            if number == next {
+                self.classes.push(class);
+            }
+            if !into[start..].contains(&number) {
+                into.push(number);
+            }
+        });
+    }
+}
+
+const LENGTH_MAX: usize = 200;
+
+/// Calls `found` with each identifier in `text`, and with the telling parts of paths and dotted names.
+fn each(text: &str, mut found: impl FnMut(&str, Class)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if !(bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_') {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while at < bytes.len() && is_inside(bytes[at]) {
+            at += 1;
+        }
+        let word = text[start..at].trim_end_matches(['.', '-', '/', '@']);
+        if let Some(class) = class(word) {
+            found(word, class);
+        }
+        if word.contains(['/', '.']) {
+            for part in word.split(['/', '.']).filter(|part| part.len() < word.len()) {
+                if let Some(class) = class_of_part(part) {
+                    found(part, class);
+                }
+            }
+            let last = word.rsplit('/').next().unwrap_or(word);
+            if last.len() < word.len()
+                && last.contains('.')
+                && let Some(class) = class(last)
+            {
+                found(last, class);
+            }
+        }
+    }
+}
+
+fn class_of_part(part: &str) -> Option<Class> {
+    if part.is_empty() { None } else { class(part) }
+}
+
+fn is_inside(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b'@')
+}
+
+/// Returns the class of a word; none if it is an ordinary one.
+fn class(word: &str) -> Option<Class> {
+    let bytes = word.as_bytes();
+    if !(3..=LENGTH_MAX).contains(&bytes.len()) {
+        return None;
+    }
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let has_letters = bytes.iter().any(u8::is_ascii_alphabetic);
+    if digits > 0 && !has_letters {
+        return (digits >= 3).then_some(Class::Number);
+    }
+    if bytes.len() < 4 {
+        return None;
+    }
+    if digits > 0 {
+        return Some(Class::Telling);
+    }
+    if bytes.len() < 5 {
+        return None;
+    }
+    let within = |c: char| word.trim_matches(c).contains(c);
+    if within('/') || within('_') || word.contains('@') {
+        return Some(Class::Telling);
+    }
+    let is_camel =
+        || bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+    (within('.') || is_camel()).then_some(Class::Name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        each(text, |word, _| words.push(word.to_owned()));
+        words
+    }
+
+    #[test]
+    fn what_a_later_call_may_need_is_found() {
+        assert_eq!(
+            found("in src/plan/fill.rs: fn water_fill(x)"),
+            ["src/plan/fill.rs", "fill.rs", "water_fill"]
+        );
+        assert_eq!(
+            found("user mia_li_3668 flew HAT170 on 2024-05-15 for $304, ok?"),
+            ["mia_li_3668", "HAT170", "2024-05-15", "304"]
+        );
+        assert_eq!(found("the quick brown fox, 12 times; getName() is"), ["getName"]);
+    }
+
+    #[test]
+    fn an_identifier_has_one_number() {
+        let mut lexicon = Lexicon::default();
+        let mut numbers = Vec::new();
+        lexicon.read("foo_bar baz_qux foo_bar", &mut numbers);
+        lexicon.read("baz_qux", &mut numbers);
+        assert_eq!(numbers, [0, 1, 1]);
+        assert_eq!(lexicon.class(0), Class::Telling);
+    }
+}

@@ -1,0 +1,340 @@
+//! A large step: from the gentlest measure to the last resort, down to the goal.
+//!
+//! Superseded rounds go first. Then what is old competes for the room that is left: excerpts of results and of
+//! large arguments, and what gets nothing is masked. If even masks take too much, the oldest rounds become a
+//! summary. The latest rounds stay as they are for as long as they fit.
+
+use super::decision::Decision;
+use super::digest;
+use super::draft::Draft;
+use super::fill::Pool;
+use super::superseded::{Relations, relations};
+use super::survey::{Round, Survey};
+use super::{Budget, Policy, Tokens, ToolKind};
+use crate::{Kind, Role};
+
+/// How much of the room the latest rounds take verbatim, in hundredths, however many they are.
+const RECENT_SHARE: u64 = 40;
+/// How much they may take up to the number of calls that are to be kept.
+const RECENT_SHARE_MAX: u64 = 60;
+/// What calls and masks may take, in hundredths, before the oldest become a summary.
+const FLOOR_SHARE: u64 = 60;
+/// What a masked result takes.
+const MASK_TOKENS: u64 = 24;
+/// How much of the goal a summary may take, in hundredths, and how much at most.
+const SUMMARY_SHARE: u64 = 10;
+const SUMMARY_TOKENS_MAX: u64 = 600;
+/// How many characters of a digest make a token, roughly.
+const CHARS_PER_TOKEN: u64 = 3;
+/// How often the room is corrected by what the selection really took.
+const ROUNDS_OF_FILLING: usize = 3;
+
+pub(super) struct Step<'d, 'a> {
+    pub draft: &'d mut Draft<'a>,
+    pub budget: &'d Budget,
+    /// What calls and results are to take.
+    pub goal: Tokens,
+    relations: Relations,
+    /// The first of the rounds that stay as they are.
+    recent: usize,
+}
+
+impl<'d, 'a> Step<'d, 'a> {
+    pub fn new(draft: &'d mut Draft<'a>, budget: &'d Budget, goal: Tokens) -> Self {
+        let relations = relations(draft.survey);
+        let recent = draft.survey.rounds.len();
+        let mut step = Self { draft, budget, goal, relations, recent };
+        step.recent = step.recent();
+        step
+    }
+
+    /// Frees as much as the goal demands.
+    pub fn run(&mut self) {
+        self.leave_out_superseded();
+        if self.draft.tool_tokens() <= self.goal {
+            return;
+        }
+        self.summarise_for_room();
+        match self.budget.policy {
+            Policy::Mask => self.mask(),
+            _ => self.excerpt(),
+        }
+        let goal = self.goal;
+        self.summarise_while(|draft| draft.tool_tokens().less(goal));
+    }
+
+    /// Frees more, beyond the goal, until the whole prompt fits; says whether it does.
+    pub fn squeeze(&mut self, limit: Tokens) -> bool {
+        let fits = |draft: &Draft<'_>| draft.total() <= limit;
+        self.summarise_while(|draft| draft.total().less(limit));
+        if !fits(self.draft) {
+            self.cut_recent(limit);
+        }
+        if !fits(self.draft) {
+            self.leave_out_words(limit);
+        }
+        fits(self.draft)
+    }
+
+    fn survey(&self) -> &'a Survey<'a> {
+        self.draft.survey
+    }
+
+    fn round_tokens(&self, round: &Round) -> Tokens {
+        let pairs = &self.survey().pairs[round.pairs.clone()];
+        pairs.iter().flat_map(super::survey::Pair::entries).map(|entry| self.draft.size(entry)).sum()
+    }
+
+    fn whole_round_tokens(&self, round: &Round) -> Tokens {
+        let thoughts = round.thoughts.iter().map(|entry| self.draft.size(*entry)).sum();
+        self.round_tokens(round) + thoughts
+    }
+
+    /// Finds the first round that stays as it is.
+    fn recent(&self) -> usize {
+        let rounds = &self.survey().rounds;
+        let (mut calls, mut tokens) = (0, Tokens(0));
+        for (at, round) in rounds.iter().enumerate().rev() {
+            tokens += self.round_tokens(round);
+            let by_number =
+                calls < self.budget.recent_calls_to_keep && tokens <= self.goal.percent(RECENT_SHARE_MAX);
+            if !by_number && tokens > self.goal.percent(RECENT_SHARE) {
+                return at + 1;
+            }
+            calls += round.pairs.len();
+        }
+        0
+    }
+
+    fn leave_out_superseded(&mut self) {
+        let survey = self.survey();
+        // Rounds that a later one supersedes are told apart by count, not by room: the latest are never touched.
+        for at in 0..self.recent.min(survey.rounds.len()) {
+            if self.draft.is_gone(at) {
+                continue;
+            }
+            let round = &survey.rounds[at];
+            let by = |pair: usize| self.relations.by[pair];
+            if !round.is_pinned && round.pairs.clone().all(|pair| by(pair).is_some()) {
+                self.draft.leave_out(at, &Decision::Dropped);
+                continue;
+            }
+            for pair in round.pairs.clone() {
+                let (Some(by), Some(result)) = (by(pair), survey.pairs[pair].result) else { continue };
+                let by = survey.pairs[by].result.unwrap_or_default();
+                let decision = Decision::Superseded { by: u32::try_from(by).unwrap_or(u32::MAX) };
+                self.draft.shorten(result, survey.pairs[pair].handle, decision, false);
+            }
+        }
+    }
+
+    /// Returns what a round takes at least while it is shown.
+    fn floor(&self, round: &Round) -> u64 {
+        let pairs = &self.survey().pairs[round.pairs.clone()];
+        let of_call = |call: usize| self.draft.size(call).0.min(self.least_of_call(call));
+        let calls: u64 = pairs.iter().filter_map(|pair| pair.call).map(of_call).sum();
+        let results: u64 = pairs
+            .iter()
+            .filter_map(|pair| pair.result)
+            .map(|result| self.draft.size(result).0.min(MASK_TOKENS))
+            .sum();
+        calls + results
+    }
+
+    fn least_of_call(&self, call: usize) -> u64 {
+        // Large strings shrink to a mark; what is around them stays.
+        self.survey().sizes[call].0.min(80)
+    }
+
+    /// Makes the oldest rounds a summary while calls and masks alone would fill the room.
+    fn summarise_for_room(&mut self) {
+        let survey = self.survey();
+        let old = self.recent.min(survey.rounds.len().saturating_sub(1));
+        let shown: Vec<usize> = (0..old).filter(|at| !self.draft.is_gone(*at)).collect();
+        let recent: u64 = survey.rounds[old..].iter().map(|round| self.round_tokens(round).0).sum();
+        let mut floor: u64 = shown.iter().map(|at| self.floor(&survey.rounds[*at])).sum::<u64>() + recent;
+        let most = self.goal.percent(FLOOR_SHARE).0.max(recent);
+        let mut grown = false;
+        for at in shown {
+            if floor <= most {
+                break;
+            }
+            floor = floor.saturating_sub(self.floor(&survey.rounds[at]));
+            self.draft.leave_out(at, &Decision::Summarised);
+            grown = true;
+        }
+        if grown {
+            self.summarise();
+        }
+    }
+
+    /// Makes further rounds a summary, from the oldest on, while something is in excess; the latest always stays.
+    fn summarise_while(&mut self, excess: impl Fn(&Draft<'_>) -> Tokens) {
+        let last = self.survey().rounds.len().saturating_sub(1);
+        let mut next = 0;
+        loop {
+            let over = excess(self.draft);
+            let mut freed = Tokens(0);
+            while freed < over && next < last {
+                if !self.draft.is_gone(next) {
+                    let round = &self.survey().rounds[next];
+                    let before = self.whole_round_tokens(round);
+                    self.draft.leave_out(next, &Decision::Summarised);
+                    freed += before.less(self.whole_round_tokens(round));
+                }
+                next += 1;
+            }
+            if freed == Tokens(0) {
+                return;
+            }
+            self.summarise();
+        }
+    }
+
+    /// Writes the summary of all rounds that are in it.
+    fn summarise(&mut self) {
+        let survey = self.survey();
+        let is_in = |pair: &usize| {
+            let call = survey.pairs[*pair].call;
+            call.is_some_and(|call| self.draft.decision(call) == Some(&Decision::Summarised))
+        };
+        let pairs: Vec<usize> = (0..survey.pairs.len()).filter(is_in).collect();
+        if pairs.is_empty() {
+            return;
+        }
+        let tokens = self.goal.percent(SUMMARY_SHARE).0.min(SUMMARY_TOKENS_MAX);
+        let chars = usize::try_from(tokens * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
+        let mut text = digest::digest(survey, &pairs, self.draft.recall, chars);
+        // The words of a model stay; the digest of everything follows them.
+        if let Some(told) = self.draft.span.as_ref().filter(|span| !span.text.starts_with(digest::HEADING)) {
+            let words = told.text.split(digest::HEADING).next().unwrap_or_default();
+            text = format!("{}\n{text}", words.trim_end());
+        }
+        self.draft.set_span(text);
+    }
+
+    /// Masks results, from the oldest on.
+    fn mask(&mut self) {
+        let survey = self.survey();
+        let mut over = self.draft.tool_tokens().less(self.goal);
+        for at in (0..self.recent).filter(|at| !self.draft.is_gone(*at)).collect::<Vec<_>>() {
+            for pair in &survey.pairs[survey.rounds[at].pairs.clone()] {
+                let Some(result) = pair.result.filter(|_| over > Tokens(0)) else { continue };
+                let before = self.draft.size(result);
+                self.draft.shorten(result, pair.handle, Decision::Masked, false);
+                over = over.less(before.less(self.draft.size(result)));
+            }
+        }
+    }
+
+    /// Lets everything old compete for the room.
+    fn excerpt(&mut self) {
+        let pool = self.pool();
+        let start = self.draft.taken.clone();
+        // With nothing chosen, the rest is what is left to choose from.
+        pool.decide(self.draft, &pool.select(0), &self.relations.stale);
+        let mut room = self.goal.less(self.draft.tool_tokens()).0;
+        for _ in 0..ROUNDS_OF_FILLING {
+            self.draft.taken = start.clone();
+            pool.decide(self.draft, &pool.select(room), &self.relations.stale);
+            let taken = self.draft.tool_tokens();
+            if taken > self.goal {
+                room = room.saturating_sub((taken.less(self.goal).0) * 11 / 10 + 1);
+            } else if taken < self.goal.percent(97) {
+                room += self.goal.less(taken).0 * 9 / 10;
+            } else {
+                return;
+            }
+        }
+        if self.draft.tool_tokens() > self.goal {
+            self.draft.taken = start;
+            pool.decide(self.draft, &pool.select(room * 9 / 10), &self.relations.stale);
+        }
+    }
+
+    /// Gathers the candidates, and what the prompt shows anyway.
+    fn pool(&self) -> Pool {
+        let survey = self.survey();
+        let mut pool = Pool::default();
+        for (at, entry) in survey.entries.iter().enumerate() {
+            if let Kind::Said(said) = &entry.kind
+                && self.draft.decision(at).is_none()
+            {
+                pool.take_shown(&crate::joined_text(&said.parts), said.role != Role::Assistant);
+            }
+        }
+        let count = self.recent;
+        for (at, round) in survey.rounds.iter().enumerate() {
+            if self.draft.is_gone(at) {
+                continue;
+            }
+            for pair in round.pairs.clone() {
+                let weight = if at < count { self.weight(pair, count - at) } else { 0 };
+                for entry in survey.pairs[pair].entries() {
+                    let small = self.draft.size(entry).0 <= MASK_TOKENS + 12;
+                    let is_source = at < count && !small && pool.take_source(self.draft, pair, entry, weight);
+                    if !is_source
+                        && !matches!(
+                            self.draft.decision(entry),
+                            Some(Decision::Masked | Decision::Superseded { .. })
+                        )
+                    {
+                        let text = match &survey.entries[entry].kind {
+                            Kind::Called(call) => call.input.text().clone(),
+                            Kind::Returned(returned) => crate::joined_text(&returned.parts),
+                            _ => continue,
+                        };
+                        pool.take_shown(&text, false);
+                    }
+                }
+            }
+        }
+        pool
+    }
+
+    /// Returns by how many hundredths the lines of a pair are worth more or less; `age` counts rounds.
+    fn weight(&self, pair: usize, age: usize) -> u64 {
+        let recency = 50 + 400 / (u64::try_from(age).unwrap_or(u64::MAX).saturating_add(7));
+        let pair_of = &self.survey().pairs[pair];
+        let mut weight = recency;
+        if self.relations.stale[pair] {
+            weight /= 2;
+        }
+        if pair_of.usage.kind == ToolKind::Write {
+            weight /= 2;
+        }
+        weight.max(1)
+    }
+
+    /// Cuts what stayed as it is, the latest round included.
+    fn cut_recent(&mut self, limit: Tokens) {
+        let over = self.draft.total().less(limit);
+        self.goal = self.draft.tool_tokens().less(over);
+        self.recent = self.survey().rounds.len();
+        self.excerpt();
+    }
+
+    /// Leaves out what the model said in rounds that are gone, from the oldest on.
+    fn leave_out_words(&mut self, limit: Tokens) {
+        let survey = self.survey();
+        let mut over = self.draft.total().less(limit);
+        for (at, round) in survey.rounds.iter().enumerate() {
+            if !self.draft.is_gone(at) {
+                continue;
+            }
+            for word in round
+                .words
+                .iter()
+                .copied()
+                .filter(|word| self.draft.decision(*word).is_none())
+                .collect::<Vec<_>>()
+            {
+                if over == Tokens(0) {
+                    return;
+                }
+                over = over.less(self.draft.size(word));
+                self.draft.leave_out_entry(word, Decision::Summarised);
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The laws of planning, on histories that nobody chose.
+
+use super::testing::{call, settled, thought, user};
+use super::*;
+use crate::{Kind, Ledger, Outcome, Role, joined_text};
+use proptest::prelude::*;
+
+const COUNT: fn(&str) -> u64 = |text| text.len() as u64 / 4 + 1;
+
+/// What the model does in one go, and what comes back.
+#[derive(Clone, Debug)]
+struct Go {
+    thinks: bool,
+    speaks: bool,
+    calls: Vec<(usize, usize, usize, bool)>,
+    user_after: bool,
+}
+
+fn go() -> impl Strategy<Value = Go> {
+    let one = (0..6usize, 0..4usize, 0..60usize, prop::bool::weighted(0.1));
+    (any::<bool>(), any::<bool>(), prop::collection::vec(one, 1..4), prop::bool::weighted(0.15))
+        .prop_map(|(thinks, speaks, calls, user_after)| Go { thinks, speaks, calls, user_after })
+}
+
+fn history(goes: &[Go]) -> Vec<Entry> {
+    let mut entries =
+        vec![Entry::said(Role::System, "You are careful."), user("Mend src/file_0.rs, please.")];
+    for (at, go) in goes.iter().enumerate() {
+        if go.thinks {
+            entries.push(thought(&format!("what now, {at}?")));
+        }
+        if go.speaks {
+            entries.push(Entry::said(Role::Assistant, format!("Next is step_{at}.")));
+        }
+        for (nth, (tool, key, lines, _)) in go.calls.iter().enumerate() {
+            entries.push(made_call(&format!("c{at}_{nth}"), *tool, *key, *lines));
+        }
+        for (nth, (_, key, lines, fails)) in go.calls.iter().enumerate() {
+            let text: String = (0..*lines)
+                .map(|line| format!("{at}:{line} let value_{key}_{line} = name{at}(x, y);\n"))
+                .collect();
+            let outcome = if *fails { Outcome::Error } else { Outcome::Ok };
+            entries.push(settled(&format!("c{at}_{nth}"), &text, outcome));
+        }
+        if go.user_after {
+            entries.push(user(&format!("And then do thing_{at}.")));
+        }
+    }
+    entries
+}
+
+fn made_call(id: &str, tool: usize, key: usize, lines: usize) -> Entry {
+    let file = format!("src/file_{key}.rs");
+    let body: String = (0..lines).map(|line| format!("old \\\"line_{line}\\\" \\u00e9\\n")).collect();
+    match tool {
+        0 => call(id, "Read", &format!(r#"{{"file_path":"{file}"}}"#)),
+        1 => call(id, "Edit", &format!(r#"{{"file_path":"{file}","old_string":"{body}","n":1}}"#)),
+        2 => call(id, "Bash", &format!(r#"{{"command":"cargo test {key}"}}"#)),
+        3 => call(id, "Bash", &format!(r#"{{"command":"rm -r target/{key}"}}"#)),
+        4 => call(id, "Grep", &format!(r#"{{"pattern":"value_{key}"}}"#)),
+        _ => call(id, "book", "not json at all"),
+    }
+}
+
+fn size_of(entry: &Entry) -> Tokens {
+    let text = match &entry.kind {
+        Kind::Said(said) => joined_text(&said.parts).to_string(),
+        Kind::Thought(thought) => thought.content.concat(),
+        Kind::Called(call) => format!("{} {}", call.name, call.input.text()),
+        Kind::Returned(returned) => joined_text(&returned.parts).to_string(),
+        Kind::Summarised(summary) => summary.text.to_string(),
+        _ => String::new(),
+    };
+    Tokens(COUNT(&text) + 8)
+}
+
+fn sizes(entries: &[Entry]) -> Vec<Tokens> {
+    entries.iter().map(size_of).collect()
+}
+
+fn planned(entries: &[Entry], budget: &Budget, before: &Decisions) -> Result<Plan, PlanError> {
+    let planner = Planner { budget, rules: &ToolRules::default(), count: &COUNT, recall: true };
+    planner.plan(Measured { entries, sizes: &sizes(entries), besides: Tokens(10) }, before)
+}
+
+fn shown(plan: &Plan, entries: &[Entry]) -> Vec<Entry> {
+    plan.apply(entries, &mut Report::default())
+}
+
+fn budget(prompt: Option<u64>, tools: Option<u64>) -> Budget {
+    Budget {
+        prompt: prompt.map(Tokens),
+        tool_history: tools.map(Tokens),
+        recent_calls_to_keep: 3,
+        ..Budget::default()
+    }
+}
+
+fn budgets() -> impl Strategy<Value = Budget> {
+    let policy = prop::sample::select(vec![Policy::Default, Policy::Default, Policy::Mask]);
+    (prop::option::of(100..4_000u64), prop::option::of(200..4_000u64), policy)
+        .prop_map(|(prompt, tools, policy)| Budget { policy, ..budget(prompt, tools) })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_plan_fits_or_fails_clearly(goes in prop::collection::vec(go(), 0..14), budget in budgets()) {
+        let entries = history(&goes);
+        match planned(&entries, &budget, &Decisions::default()) {
+            Ok(plan) => {
+                let shown = shown(&plan, &entries);
+                let real: Tokens = sizes(&shown).into_iter().sum();
+                prop_assert_eq!(real + Tokens(10), plan.after);
+                prop_assert!(budget.limit().is_none_or(|limit| plan.after <= limit));
+                prop_assert!(plan.after <= plan.before);
+            }
+            Err(PlanError::DoesNotFit { least, limit, fixed }) => {
+                prop_assert!(least > limit && fixed <= least);
+            }
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+
+    #[test]
+    fn batches_stay_whole_and_arguments_valid(goes in prop::collection::vec(go(), 0..14), budget in budgets()) {
+        let entries = history(&goes);
+        let Ok(plan) = planned(&entries, &budget, &Decisions::default()) else { return Ok(()) };
+        let shown = shown(&plan, &entries);
+        let ledger = Ledger::of(&shown);
+        prop_assert!(ledger.mismatches().is_empty());
+        for (at, go) in goes.iter().enumerate() {
+            let of = |entry: &&Entry| entry.as_call().is_some_and(|call| call.id.starts_with(&format!("c{at}_")));
+            let count = shown.iter().filter(of).count();
+            prop_assert!(count == 0 || count == go.calls.len(), "batch {} was split", at);
+            let said = format!("what now, {at}?");
+            let thinks = shown.iter().any(|entry| matches!(&entry.kind, Kind::Thought(thought) if thought.content[0] == said.as_str()));
+            prop_assert_eq!(thinks, go.thinks && count > 0);
+        }
+        let last = goes.last().map_or(0, |go| go.calls.len());
+        prop_assert!(shown.iter().filter(|entry| entry.as_call().is_some()).count() >= last, "the latest round stays");
+        for call in shown.iter().filter_map(Entry::as_call).filter(|call| call.name != "book") {
+            prop_assert!(arguments::leaves(call.input.text()).is_some(), "{}", call.input.text());
+        }
+        for entry in entries.iter().filter(|entry| entry.as_said().is_some_and(|said| said.role != Role::Assistant)) {
+            prop_assert!(shown.contains(entry));
+        }
+    }
+
+    #[test]
+    fn what_was_planned_needs_no_plan(goes in prop::collection::vec(go(), 0..14), budget in budgets()) {
+        let entries = history(&goes);
+        let Ok(plan) = planned(&entries, &budget, &Decisions::default()) else { return Ok(()) };
+        prop_assert_eq!(&planned(&entries, &budget, &Decisions::default()).unwrap(), &plan);
+        let kept = Decisions::from_text(&plan.decisions.to_text()).unwrap();
+        prop_assert_eq!(&kept, &plan.decisions);
+        let again = planned(&entries, &budget, &kept).unwrap();
+        prop_assert_eq!(shown(&again, &entries), shown(&plan, &entries));
+        if budget.tool_history.is_none_or(|most| plan.tool_history <= most) {
+            let shown = shown(&plan, &entries);
+            let next = planned(&shown, &budget, &Decisions::default()).unwrap();
+            prop_assert!(next.is_untouched());
+        }
+    }
+
+    #[test]
+    fn decisions_stick_as_the_history_grows(goes in prop::collection::vec(go(), 1..24), budget in budgets()) {
+        let mut before = Decisions::default();
+        let mut last: Vec<Entry> = Vec::new();
+        let mut levels: Vec<Tokens> = Vec::new();
+        for turns in 1..=goes.len() {
+            let entries = history(&goes[..turns]);
+            let Ok(plan) = planned(&entries, &budget, &before) else { return Ok(()) };
+            let shown = shown(&plan, &entries);
+            if !plan.is_step {
+                prop_assert!(shown.starts_with(&last), "the prefix changed without a step");
+            }
+            let now: Vec<Tokens> = (0..entries.len())
+                .map(|at| plan.decisions.about(at).map_or_else(|| size_of(&entries[at]), |taken| taken.tokens))
+                .collect();
+            prop_assert!(levels.iter().zip(&now).all(|(then, now)| now <= then), "something came back");
+            (before, last, levels) = (plan.decisions, shown, now);
+        }
+    }
+
+    #[test]
+    fn a_rewritten_past_splits_nothing(goes in prop::collection::vec(go(), 2..14), budget in budgets(), from in 0..40usize) {
+        let entries = history(&goes);
+        let Ok(plan) = planned(&entries, &budget, &Decisions::default()) else { return Ok(()) };
+        let mut rewritten = entries;
+        for entry in rewritten.iter_mut().skip(from) {
+            if let Kind::Returned(returned) = &mut entry.kind {
+                returned.parts = vec![crate::Part::text("something else")];
+            }
+        }
+        let Ok(plan) = planned(&rewritten, &budget, &plan.decisions) else { return Ok(()) };
+        let shown = shown(&plan, &rewritten);
+        prop_assert!(Ledger::of(&shown).mismatches().is_empty());
+        let real: Tokens = sizes(&shown).into_iter().sum();
+        prop_assert_eq!(real + Tokens(10), plan.after);
+    }
+}
+
+#[test]
+fn what_fits_is_not_touched() {
+    let goes = vec![Go { thinks: true, speaks: true, calls: vec![(0, 0, 30, false)], user_after: false }; 5];
+    let entries = history(&goes);
+    let plan = planned(&entries, &budget(Some(100_000), None), &Decisions::default()).unwrap();
+    assert!(plan.is_untouched() && !plan.is_step);
+    assert_eq!(shown(&plan, &entries), entries);
+}
+
+#[test]
+fn a_policy_of_nothing_is_an_error_instead_of_a_cut() {
+    let goes =
+        vec![Go { thinks: false, speaks: false, calls: vec![(4, 0, 50, false)], user_after: false }; 5];
+    let entries = history(&goes);
+    let off = Budget { policy: Policy::Off, ..budget(Some(500), None) };
+    assert!(matches!(planned(&entries, &off, &Decisions::default()), Err(PlanError::Forbidden { .. })));
+}
+
+#[test]
+fn a_long_run_keeps_its_prefix() {
+    let goes: Vec<Go> = (0..200)
+        .map(|at| Go {
+            thinks: false,
+            speaks: at % 3 == 0,
+            calls: vec![(at % 5, at % 7, 5 + at % 40, at % 17 == 0)],
+            user_after: at % 20 == 19,
+        })
+        .collect();
+    let budget = budget(Some(20_000), None);
+    let (mut before, mut last) = (Decisions::default(), Vec::new());
+    let (mut stable, mut all, mut steps) = (0, 0, 0);
+    for turns in 1..=goes.len() {
+        let entries = history(&goes[..turns]);
+        let plan = planned(&entries, &budget, &before).unwrap();
+        let shown = shown(&plan, &entries);
+        let same = shown.iter().zip(&last).take_while(|(a, b)| a == b).count();
+        if turns > 1 {
+            stable += sizes(&shown[..same]).into_iter().sum::<Tokens>().0;
+            all += sizes(&last).into_iter().sum::<Tokens>().0;
+        }
+        steps += usize::from(plan.is_step);
+        (before, last) = (plan.decisions, shown);
+    }
+    assert!(steps >= 3, "{steps} steps: the run is too short to show anything");
+    assert!(stable * 100 >= all * 95, "{stable} of {all} tokens in {steps} steps");
+}

@@ -1,0 +1,536 @@
+//! Tool rules: what kind of tool a name stands for, and which argument says what it was used on (R17).
+//!
+//! Agents call the same thing by many names. The built-in table knows those of the common ones; rules of the
+//! user come first. A name is tried as it is, then without the prefixes that gateways and tool servers put in
+//! front of it (`mcp__files__read_file`, `functions.read_file`), whatever its case.
+
+use super::arguments::{self, Leaf};
+use crate::{Call, Input, Text};
+
+/// What a tool does, as far as its history is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ToolKind {
+    /// Shows a file: a later look at the same supersedes it.
+    Read,
+    /// Changes a file: the last operation on it counts.
+    Write,
+    /// Runs a command: a later run of the same supersedes it, unless it has side effects.
+    Command,
+    /// Searches: every result is kept.
+    Search,
+    /// Anything else: every result is kept.
+    Other,
+}
+
+/// A rule of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRule {
+    /// The names of the tools.
+    pub tools: Vec<Text>,
+    /// What they do.
+    pub kind: ToolKind,
+    /// The argument that says on what; without it, the usual ones of that kind are tried.
+    pub key: Option<Text>,
+}
+
+/// The rules of a user, in front of the built-in ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolRules {
+    rules: Vec<ToolRule>,
+}
+
+/// What a call does, by the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Use {
+    pub kind: ToolKind,
+    /// The file, the command or the query.
+    pub key: Option<String>,
+    /// What else was asked for (a range of lines, say), as a number that is the same for the same.
+    pub rest: u64,
+}
+
+impl ToolKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Command, Self::Search, Self::Other];
+
+    /// Returns the name that the configuration knows it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Command => "command",
+            Self::Search => "search",
+            Self::Other => "other",
+        }
+    }
+
+    /// Returns the kind of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns the arguments that say on what a tool of this kind is used, in the order in which they are tried.
+    const fn usual_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Read | Self::Write => FILE_KEYS,
+            Self::Command => &["command", "cmd", "script", "code", "input", "keystrokes"],
+            Self::Search => {
+                &["pattern", "query", "regex", "search_term", "search_query", "q", "url", "path", "dir"]
+            }
+            Self::Other => &["path", "file_path", "url", "name", "id"],
+        }
+    }
+}
+
+const FILE_KEYS: &[&str] = &[
+    "file_path",
+    "path",
+    "filename",
+    "file_name",
+    "notebook_path",
+    "target_file",
+    "filePath",
+    "absolute_path",
+    "file",
+    "relative_workspace_path",
+    "uri",
+    "filepath",
+];
+
+/// The names that common agents use, in lower case.
+const BUILT_IN: &[(ToolKind, &[&str])] = &[
+    (
+        ToolKind::Read,
+        &[
+            "read",
+            "read_file",
+            "readfile",
+            "view",
+            "view_file",
+            "cat",
+            "open",
+            "open_file",
+            "notebookread",
+            "notebook_read",
+            "get_file_contents",
+            "read_text_file",
+            "read_many_files",
+            "show_file",
+            "fs_read",
+            "find_file_content",
+            "view_range",
+            "goto",
+            "file_read",
+            "view_source",
+            "read_notebook",
+            "view_image",
+        ],
+    ),
+    (
+        ToolKind::Write,
+        &[
+            "write",
+            "edit",
+            "multiedit",
+            "multi_edit",
+            "create",
+            "write_file",
+            "edit_file",
+            "create_file",
+            "notebookedit",
+            "notebook_edit",
+            "replace",
+            "str_replace",
+            "insert",
+            "apply_patch",
+            "apply_diff",
+            "write_to_file",
+            "replace_in_file",
+            "search_replace",
+            "edit_block",
+            "fs_write",
+            "insert_content",
+            "search_and_replace",
+            "append_file",
+            "save_file",
+            "patch",
+            "replace_string_in_file",
+            "file_write",
+            "insert_edit_into_file",
+            "delete_file",
+            "str_replace_editor",
+            "str_replace_based_edit_tool",
+            "text_editor",
+            "file_editor",
+        ],
+    ),
+    (
+        ToolKind::Command,
+        &[
+            "bash",
+            "shell",
+            "execute_bash",
+            "run_command",
+            "exec",
+            "exec_command",
+            "container.exec",
+            "terminal",
+            "run_shell_command",
+            "execute_command",
+            "run_terminal_cmd",
+            "run_in_terminal",
+            "local_shell",
+            "shell_command",
+            "execute",
+            "run",
+            "powershell",
+            "cmd",
+            "execute_bash_command",
+            "bash_tool",
+            "python",
+            "run_terminal_command",
+            "launch-process",
+            "unified_exec",
+        ],
+    ),
+    (
+        ToolKind::Search,
+        &[
+            "grep",
+            "glob",
+            "ls",
+            "list",
+            "list_dir",
+            "list_directory",
+            "list_files",
+            "search",
+            "find",
+            "search_files",
+            "search_file_content",
+            "codebase_search",
+            "grep_search",
+            "file_search",
+            "search_dir",
+            "search_file",
+            "find_file",
+            "websearch",
+            "web_search",
+            "webfetch",
+            "web_fetch",
+            "google_web_search",
+            "semantic_search",
+            "rg",
+            "ripgrep",
+            "list_code_usages",
+            "list_code_definition_names",
+            "search_code",
+            "find_files",
+            "fetch",
+            "directory_tree",
+        ],
+    ),
+];
+
+impl ToolRules {
+    /// Returns these rules in front of the built-in ones.
+    #[must_use]
+    pub const fn new(rules: Vec<ToolRule>) -> Self {
+        Self { rules }
+    }
+
+    /// Returns what a tool of that name does.
+    #[must_use]
+    pub fn kind(&self, name: &str) -> ToolKind {
+        self.rule(name).0
+    }
+
+    fn rule(&self, name: &str) -> (ToolKind, Option<&Text>) {
+        let bare = bare(name);
+        let names = |rule: &&ToolRule| rule.tools.iter().any(|tool| *tool == name || *tool == bare);
+        if let Some(rule) = self.rules.iter().find(names) {
+            return (rule.kind, rule.key.as_ref());
+        }
+        let (whole, bare) = (name.to_ascii_lowercase(), bare.to_ascii_lowercase());
+        let knows = |names: &[&str], name: &str| names.contains(&name);
+        let found = [whole.as_str(), bare.as_str()]
+            .into_iter()
+            .find_map(|name| BUILT_IN.iter().find(|(_, names)| knows(names, name)).map(|(kind, _)| *kind));
+        (found.unwrap_or(ToolKind::Other), None)
+    }
+
+    /// Returns what a call does.
+    pub(super) fn usage(&self, call: &Call) -> Use {
+        let (kind, key) = self.rule(&call.name);
+        let text = call.input.text();
+        let (key, rest) = match (&call.input, arguments::leaves(text)) {
+            (Input::Arguments(_), Some(leaves)) => {
+                let names = match key {
+                    Some(key) => vec![key.as_str()],
+                    None => kind.usual_keys().to_vec(),
+                };
+                let kind_of_editor = editor_kind(kind, text, &leaves);
+                let found = key_of(text, &leaves, &names);
+                let rest = found.as_ref().map_or(0, |(name, _)| rest(text, &leaves, name));
+                return Use { kind: kind_of_editor, key: found.map(|(_, key)| key), rest };
+            }
+            (_, _) if kind == ToolKind::Write => (patched_file(text), 0),
+            (_, _) if kind == ToolKind::Command => (Some(text.to_string()), 0),
+            _ => (None, super::handle::hash(text)),
+        };
+        Use { kind, key, rest }
+    }
+}
+
+/// Returns the name without the prefixes of gateways and tool servers.
+fn bare(name: &str) -> &str {
+    let name = name.rsplit("__").next().unwrap_or(name);
+    name.rsplit(['.', ':', '/']).next().unwrap_or(name)
+}
+
+/// Some editors are one tool for everything, and a `command` says whether it looks or writes.
+fn editor_kind(kind: ToolKind, text: &str, leaves: &[Leaf]) -> ToolKind {
+    match arguments::member(text, leaves, &["command"]) {
+        Some((_, command)) if kind == ToolKind::Write && (command == "view" || command == "read") => {
+            ToolKind::Read
+        }
+        _ => kind,
+    }
+}
+
+/// Returns the key argument and its value; the words of an array (a command, say) are joined.
+fn key_of(text: &str, leaves: &[Leaf], names: &[&str]) -> Option<(String, String)> {
+    if let Some((name, value)) = arguments::member(text, leaves, names) {
+        return Some((name.to_owned(), value));
+    }
+    names.iter().find_map(|name| {
+        let words: Vec<_> = leaves
+            .iter()
+            .filter(|leaf| text[leaf.name.clone()] == **name)
+            .map(|leaf| arguments::unescaped(&text[leaf.raw.clone()]))
+            .collect();
+        (!words.is_empty()).then(|| ((*name).to_owned(), words.join(" ")))
+    })
+}
+
+/// Returns a number for everything in the arguments but the key: the same file in another range is another look.
+fn rest(text: &str, leaves: &[Leaf], key: &str) -> u64 {
+    let mut rest = String::with_capacity(text.len());
+    let mut from = 0;
+    for leaf in leaves.iter().filter(|leaf| text[leaf.name.clone()] == *key) {
+        rest.push_str(&text[from..leaf.raw.start]);
+        from = leaf.raw.end;
+    }
+    rest.push_str(&text[from..]);
+    rest.retain(|c| !c.is_ascii_whitespace());
+    super::handle::hash(&rest)
+}
+
+/// Returns the file that a patch in free text changes, if it is only one.
+fn patched_file(text: &str) -> Option<String> {
+    let named = |line: &str| {
+        let line = line.strip_prefix("*** ")?;
+        let (verb, file) = line.split_once(" File: ")?;
+        ["Update", "Add", "Delete"].contains(&verb).then(|| file.trim().to_owned())
+    };
+    let mut files = text.lines().filter_map(named);
+    let first = files.next()?;
+    files.next().is_none().then_some(first)
+}
+
+/// Says whether a command changes something, as far as its words tell; in doubt it does.
+pub(super) fn has_side_effects(command: &str) -> bool {
+    redirects(command) || {
+        let words: Vec<&str> = command
+            .split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '\'' | '"' | '`'))
+            .filter(|word| !word.is_empty())
+            .collect();
+        let does = |at: usize| {
+            let word = words[at].rsplit('/').next().unwrap_or(words[at]);
+            let next = words.get(at + 1).copied().unwrap_or_default();
+            CHANGING.contains(&word)
+                || CHANGING_WITH.iter().any(|(program, verbs)| {
+                    *program == word && words[at + 1..].iter().take(4).any(|word| verbs.contains(word))
+                })
+                || (word == "sed" && next.starts_with("-i"))
+        };
+        (0..words.len()).any(does)
+    }
+}
+
+const CHANGING: &[&str] = &[
+    "rm",
+    "mv",
+    "cp",
+    "mkdir",
+    "rmdir",
+    "touch",
+    "tee",
+    "patch",
+    "docker",
+    "podman",
+    "kill",
+    "pkill",
+    "chmod",
+    "chown",
+    "ln",
+    "dd",
+    "truncate",
+    "unlink",
+    "install",
+    "rsync",
+    "scp",
+    "apt",
+    "apt-get",
+    "brew",
+    "dnf",
+    "systemctl",
+    "service",
+    "unzip",
+    "wget",
+    "crontab",
+    "mkfs",
+    "mount",
+    "umount",
+    "psql",
+    "mysql",
+    "sqlite3",
+];
+
+const CHANGING_WITH: &[(&str, &[&str])] = &[
+    (
+        "git",
+        &[
+            "commit",
+            "push",
+            "checkout",
+            "reset",
+            "apply",
+            "stash",
+            "merge",
+            "rebase",
+            "add",
+            "pull",
+            "clean",
+            "restore",
+            "switch",
+            "rm",
+            "mv",
+            "cherry-pick",
+            "revert",
+            "tag",
+            "am",
+            "clone",
+            "init",
+            "fetch",
+        ],
+    ),
+    ("pip", &["install", "uninstall"]),
+    ("pip3", &["install", "uninstall"]),
+    ("uv", &["add", "remove", "sync", "pip"]),
+    ("npm", &["i", "install", "ci", "uninstall", "publish", "update"]),
+    ("yarn", &["add", "install", "remove"]),
+    ("pnpm", &["add", "install", "remove"]),
+    ("cargo", &["add", "remove", "publish", "install", "fmt", "fix"]),
+    ("curl", &["-X", "-d", "--data", "-o", "-O", "--request", "-XPOST", "-XPUT", "-XDELETE", "-T"]),
+    ("kubectl", &["apply", "delete", "create", "scale", "patch", "edit"]),
+    ("terraform", &["apply", "destroy"]),
+    ("gh", &["create", "merge", "close", "edit", "delete"]),
+    ("tar", &["-x", "xf", "-xf", "xzf", "-xzf", "-c", "czf", "-czf"]),
+    ("perl", &["-i", "-pi"]),
+];
+
+/// Says whether output goes into a file, or a document is written in place.
+fn redirects(command: &str) -> bool {
+    if command.contains("<<") {
+        return true;
+    }
+    let harmless = command
+        .replace("2>&1", "")
+        .replace("&>/dev/null", "")
+        .replace(">/dev/null", "")
+        .replace("> /dev/null", "");
+    harmless.contains('>')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::call;
+    use super::*;
+
+    fn usage(name: &str, arguments: &str) -> (ToolKind, Option<String>) {
+        let call = call("1", name, arguments);
+        let usage = ToolRules::default().usage(call.as_call().unwrap());
+        (usage.kind, usage.key)
+    }
+
+    #[test]
+    fn the_names_of_common_agents_are_known() {
+        let cases = [
+            ("Read", r#"{"file_path":"a.rs"}"#, ToolKind::Read, "a.rs"),
+            ("mcp__files__read_file", r#"{"path":"a.rs"}"#, ToolKind::Read, "a.rs"),
+            ("functions.exec_command", r#"{"cmd":"ls"}"#, ToolKind::Command, "ls"),
+            ("shell", r#"{"command":["bash","-lc","ls -a"]}"#, ToolKind::Command, "bash -lc ls -a"),
+            ("MultiEdit", r#"{"file_path":"a.rs","edits":[]}"#, ToolKind::Write, "a.rs"),
+            ("str_replace_editor", r#"{"command":"view","path":"a"}"#, ToolKind::Read, "a"),
+            ("str_replace_editor", r#"{"command":"create","path":"a"}"#, ToolKind::Write, "a"),
+            ("Grep", r#"{"pattern":"x"}"#, ToolKind::Search, "x"),
+            ("container.exec", r#"{"cmd":"ls"}"#, ToolKind::Command, "ls"),
+        ];
+        for (name, arguments, kind, key) in cases {
+            assert_eq!(usage(name, arguments), (kind, Some(key.to_owned())), "{name}");
+        }
+        assert_eq!(usage("book_flight", "{}"), (ToolKind::Other, None));
+    }
+
+    #[test]
+    fn rules_of_the_user_come_first() {
+        let rule = ToolRule { tools: vec!["Read".into()], kind: ToolKind::Other, key: Some("who".into()) };
+        let call = call("1", "Read", r#"{"file_path":"a","who":"me"}"#);
+        let usage = ToolRules::new(vec![rule]).usage(call.as_call().unwrap());
+        assert_eq!((usage.kind, usage.key.as_deref()), (ToolKind::Other, Some("me")));
+    }
+
+    #[test]
+    fn another_range_is_another_look() {
+        let rest = |arguments: &str| {
+            ToolRules::default().usage(call("1", "Read", arguments).as_call().unwrap()).rest
+        };
+        assert_eq!(rest(r#"{"file_path":"a"}"#), rest(r#"{ "file_path": "b" }"#));
+        assert_ne!(rest(r#"{"file_path":"a"}"#), rest(r#"{"file_path":"a","offset":10}"#));
+    }
+
+    #[test]
+    fn a_patch_names_its_file() {
+        assert_eq!(
+            patched_file("*** Begin Patch\n*** Update File: src/a.rs\n@@"),
+            Some("src/a.rs".to_owned())
+        );
+        assert_eq!(patched_file("*** Update File: a\n*** Add File: b"), None);
+    }
+
+    #[test]
+    fn side_effects_are_seen() {
+        for command in [
+            "rm -r x",
+            "echo a > b",
+            "git -C x commit -m y",
+            "/bin/mv a b",
+            "cat <<EOF",
+            "sed -i s/a/b/ c",
+            "npm ci",
+        ] {
+            assert!(has_side_effects(command), "{command}");
+        }
+        for command in [
+            "ls -la",
+            "git status",
+            "cargo test 2>&1 | tail",
+            "grep -rn rmdir_all . 2>/dev/null",
+            "sed -n 1,5p a",
+        ] {
+            assert!(!has_side_effects(command), "{command}");
+        }
+    }
+}
