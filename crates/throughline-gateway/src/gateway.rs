@@ -1,6 +1,8 @@
 //! The gateway: what all exchanges share. Built from a configuration, served until it is told to stop.
 
+use crate::background::Background;
 use crate::config::{self, Backend, Config, Endpoint};
+use crate::drain::Drain;
 use crate::egress::{Egress, EgressError};
 use crate::routing::Listings;
 use crate::telemetry::{StoreUse, Telemetry};
@@ -18,6 +20,10 @@ pub struct Gateway {
     pub history: Arc<dyn History>,
     /// What is counted.
     pub telemetry: Arc<Telemetry>,
+    /// What is generated although nobody waits for it.
+    pub background: Arc<Background>,
+    /// What is waited for before the gateway stops.
+    pub drain: Arc<Drain>,
     /// Verdicts and switches, as the history had them when they were last read.
     standing: RwLock<Arc<Standing>>,
     /// Where the simulated backend listens, if one is needed.
@@ -73,6 +79,8 @@ impl Gateway {
             setup: RwLock::new(Arc::new(setup)),
             history,
             telemetry: Arc::default(),
+            background: Arc::default(),
+            drain: Arc::default(),
             standing: RwLock::new(Arc::new(standing)),
             simulated,
         })

@@ -6,10 +6,13 @@
 //! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
 //! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
 //! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens,
-//! [`probe`] asks a backend what it is, and [`verdicts`] are what was learned about one.
+//! [`probe`] asks a backend what it is, and [`verdicts`] are what was learned about one. [`background`] holds
+//! answers that nobody waits for, and [`drain`] what is waited for before the gateway stops.
 
+pub mod background;
 pub mod capability;
 pub mod config;
+pub mod drain;
 pub mod egress;
 pub mod exchange;
 pub mod gateway;

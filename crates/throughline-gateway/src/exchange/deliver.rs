@@ -79,23 +79,30 @@ impl Running {
 
     /// Returns the answer with the headers that say what became of the request.
     fn response(&self, body: Body, content_type: &'static str, prompted: &Prompted) -> Response {
+        let mut response = self.head(body, content_type);
+        say(&mut response, "x-throughline-backend", &prompted.destination.backend.name);
+        say(&mut response, "x-throughline-report", &prompted.report.to_string());
+        response
+    }
+
+    /// Returns an answer with the headers that say where it is in the history.
+    pub(super) fn head(&self, body: Body, content_type: &'static str) -> Response {
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        let mut say = |name: &'static str, value: &str| {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                headers.insert(HeaderName::from_static(name), value);
-            }
-        };
-        say("x-throughline-conversation", self.placed.conversation.as_str());
-        say("x-throughline-request", self.recorder.id().as_str());
-        say("x-throughline-backend", &prompted.destination.backend.name);
-        say("x-throughline-report", &prompted.report.to_string());
+        say(&mut response, "x-throughline-conversation", self.placed.conversation.as_str());
+        say(&mut response, "x-throughline-request", self.recorder.id().as_str());
         if self.recorder.lapsed {
-            say("x-throughline-recorded", "no");
+            say(&mut response, "x-throughline-recorded", "no");
         }
         response
+    }
+}
+
+fn say(response: &mut Response, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(HeaderName::from_static(name), value);
     }
 }
 

@@ -7,6 +7,7 @@
 //!    as the [attempts](crate::capability::Attempts) decide, as long as the client has not seen a byte.
 //! 5. The answer is relayed, and its end held back until the history has it.
 
+mod background;
 mod count;
 mod deliver;
 mod identity;
@@ -56,8 +57,17 @@ pub struct Incoming {
     pub body: String,
     /// The response that it may continue although that was not to be stored: the latest of its connection.
     pub remembered: Option<Text>,
-    /// Whether anything is to be generated; if not, the request is only taken in, to be continued.
-    pub generate: bool,
+    /// What is to become of it.
+    pub purpose: Purpose,
+}
+
+/// What is to become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is answered.
+    Answer,
+    /// It is only taken in, to be continued.
+    TakeIn,
 }
 
 /// An exchange under way.
@@ -75,10 +85,11 @@ struct Running {
 
 /// Answers a request.
 pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
-    let Incoming { dialect, generate, .. } = incoming;
+    let Incoming { dialect, purpose, .. } = incoming;
     match Running::begin(gateway, incoming).await {
-        Ok(running) if generate => running.run().await,
-        Ok(running) => running.warm_up().await,
+        Ok(running) if purpose == Purpose::TakeIn => running.warm_up().await,
+        Ok(running) if background::is_wanted(&running.ask) => running.leave_running().await,
+        Ok(running) => running.run().await,
         Err(failure) => {
             gateway.telemetry.turned_away(dialect);
             reject(dialect, &failure)
@@ -92,6 +103,7 @@ impl Running {
         let arrived = Instant::now();
         let setup = gateway.setup();
         let ask = decode_request(dialect, body).map_err(|error| undecodable(&error))?;
+        background::check(&ask)?;
         let id = mint();
         let fresh = ConversationId::new(format!("conv_{id}"));
         let claim = identity::claim(&headers, &ask);
@@ -112,8 +124,16 @@ impl Running {
         Ok(Self { gateway, setup, headers, presented, ask, placed, destinations, recorder, stamp })
     }
 
-    /// Makes attempts until one answers or none is left.
+    /// Has somebody answer, and delivers the answer.
     async fn run(mut self) -> Response {
+        match self.seek().await {
+            Ok(opened) => self.deliver(opened).await,
+            Err(failure) => self.give_up(failure).await,
+        }
+    }
+
+    /// Makes attempts until one answers or none is left.
+    async fn seek(&mut self) -> Result<Opened, Failure> {
         let mut attempts = self.attempts();
         let mut opened: Option<Opened> = None;
         while let Some(step) = attempts.next_step() {
@@ -128,20 +148,17 @@ impl Running {
                         Err(open::Unopened::Backend(failed, failure)) => {
                             attempts.handle_failure(failed, failure);
                         }
-                        Err(open::Unopened::Store(error)) => return self.give_up(unrecorded(&error)).await,
+                        Err(open::Unopened::Store(error)) => return Err(unrecorded(&error)),
                     }
                 }
                 Step::Answer { lessons, .. } => {
                     self.learn(&lessons).await;
                     break;
                 }
-                Step::Fail(failure) => return self.give_up(failure).await,
+                Step::Fail(failure) => return Err(failure),
             }
         }
-        match opened {
-            Some(opened) => self.deliver(opened).await,
-            None => self.give_up(backend_failed("no backend answered")).await,
-        }
+        opened.ok_or_else(|| backend_failed("no backend answered"))
     }
 
     fn attempts(&self) -> Attempts<Failure> {
@@ -263,6 +280,10 @@ fn misplaced(gateway: &Gateway, error: &PlaceError) -> Failure {
             code: Some(Text::from_static("previous_response_not_found")),
             param: Some(Text::from_static("previous_response_id")),
             ..Failure::new(FailureKind::NotFound, error.to_string())
+        },
+        PlaceError::Unfinished(_) => Failure {
+            param: Some(Text::from_static("previous_response_id")),
+            ..own(FailureKind::InvalidRequest, "throughline_response_unfinished", error.to_string())
         },
         PlaceError::NoSuchConversation(_) => Failure {
             param: Some(Text::from_static("conversation")),

@@ -32,6 +32,9 @@ pub enum PlaceError {
     /// It continues an answer that nobody remembers.
     #[error("no response is called `{0}`, or it was not to be stored")]
     NoSuchResponse(Text),
+    /// It continues an answer that is still generated in the background.
+    #[error("the response `{0}` has not ended; wait until it has, or cancel it")]
+    Unfinished(Text),
     /// It continues a conversation that nobody remembers.
     #[error("no conversation is called `{0}`")]
     NoSuchConversation(Text),
@@ -123,6 +126,9 @@ async fn behind_response(
         exchange.response.as_ref().is_some_and(|mark| (mark.stored || is_remembered) && !mark.deleted)
     };
     let exchange = found.filter(usable).ok_or_else(|| PlaceError::NoSuchResponse(id.clone()))?;
+    if exchange.ended.is_none() {
+        return Err(PlaceError::Unfinished(id.clone()));
+    }
     let parent = exchange.after.or(exchange.before);
     let known = branch(history, parent.as_ref()).await?;
     Ok(Placed {

@@ -1,5 +1,6 @@
 //! A request rendered for one backend.
 
+use super::background;
 use super::place::{self, Placed};
 use super::relay::{Terms, Way};
 use crate::config::Backend;
@@ -25,8 +26,8 @@ pub struct Prompted {
 /// How many bytes of a request make a token, roughly.
 pub(super) const BYTES_PER_TOKEN: usize = 4;
 
-/// Fields of a request that name state which is ours to expand.
-const STATE_FIELDS: [&str; 2] = ["previous_response_id", "conversation"];
+/// Fields of a request that are ours to see to: those that name state, and that nobody need wait.
+const OWN_FIELDS: [&str; 3] = ["previous_response_id", "conversation", background::FIELD];
 
 /// Renders a request for a backend.
 #[must_use]
@@ -43,7 +44,8 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, strategy: S
     let (prompt, mut report) = prepare(&expanded, &target);
     let body = encode_request(&prompt, &mut report);
     let restorer = Restorer::new(&prompt);
-    let forwards = forwards(&prompt);
+    // A client that left its answer to be generated knows it by an id of ours.
+    let forwards = forwards(&prompt) && !background::is_wanted(ask);
     Prompted { body, report, restorer, forwards, destination: destination.clone() }
 }
 
@@ -54,7 +56,8 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend) -> Ask {
         entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
     }
     let mut expanded = Ask { entries, previous: None, conversation: None, ..ask.clone() };
-    expanded.fields.retain(|field| !STATE_FIELDS.contains(&field.name.as_str()));
+    expanded.fields.retain(|field| !OWN_FIELDS.contains(&field.name.as_str()));
+    expanded.extras.retain(|name| name != background::FIELD);
     expanded
 }
 

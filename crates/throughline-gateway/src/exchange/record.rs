@@ -70,6 +70,17 @@ impl Recorder {
         Ok(())
     }
 
+    /// Writes what the client is given before there is an answer, and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn queue(&mut self, answer: Text) -> Result<(), StoreError> {
+        let exchange = self.exchange.id.clone();
+        let writes =
+            vec![Write::Exchange(Box::new(self.exchange.clone())), Write::Answer { exchange, json: answer }];
+        self.append(Batch::durable(writes)).await
+    }
+
     /// Writes that a backend is about to be sent something, and what.
     ///
     /// # Errors

@@ -111,6 +111,11 @@ impl Relay {
         }
     }
 
+    /// Ends an answer that is written anew, because somebody called it off.
+    pub fn call_off(&mut self, out: &mut String) {
+        self.handle_frames(vec![Frame::Closed(Ending::Cancelled)], out);
+    }
+
     /// Tells the client that a forwarded stream broke off, in the way of the dialect.
     fn break_off(&mut self, dialect: Dialect) {
         let failure = super::broken_off();

@@ -8,9 +8,10 @@ mod metrics;
 mod models;
 pub mod reject;
 mod responses;
+pub mod stored;
 mod websocket;
 
-use crate::exchange::{self, Incoming};
+use crate::exchange::{self, Incoming, Purpose};
 use crate::gateway::Gateway;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -53,6 +54,7 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/metrics", get(metrics::show))
         .merge(api::routes(ingress.clone()))
         .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
         .with_state(ingress)
 }
 
@@ -122,7 +124,7 @@ async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Resul
         || own(FailureKind::TimedOut, "throughline_request_timeout", "the body took too long to arrive");
     let bytes = read.map_err(|_| late())?.map_err(|_| body::too_large(limits.body_bytes))?;
     let body = body::text(&head.headers, bytes, limits.body_bytes).await?;
-    Ok(Incoming { dialect, headers: head.headers, body, remembered: None, generate: true })
+    Ok(Incoming { dialect, headers: head.headers, body, remembered: None, purpose: Purpose::Answer })
 }
 
 /// Says whether the headers of a request are within the limits.
@@ -154,6 +156,14 @@ async fn ready(State(ingress): State<Ingress>) -> Response {
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("the history cannot be read: {error}\n"))
             .into_response(),
     }
+}
+
+async fn not_allowed(request: Request) -> Response {
+    let message = format!("{} does not take {}", request.uri().path(), request.method());
+    let failure = own(FailureKind::InvalidRequest, "throughline_method_not_allowed", message);
+    let mut response = reject(Dialect::Responses, &failure);
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
 }
 
 async fn unknown(request: Request) -> Response {

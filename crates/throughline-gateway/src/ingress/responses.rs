@@ -1,21 +1,26 @@
-//! Stored responses: had again, with what they were given, or forgotten.
+//! Stored responses: had again, whole or as a stream, with what they were given; called off, or forgotten.
 
 use super::reject::{own, reject};
-use super::{Ingress, admit, input_items};
+use super::{Ingress, admit, input_items, stored as standing};
 use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{Dialect, Failure, FailureKind, Text};
-use throughline_store::{Batch, Exchange, Exchanges, StoreError, Which, Write};
+use throughline_store::{Batch, Exchange, Exchanges, StoreError, Write};
 use throughline_wire::json::Writer;
 
-/// Returns a stored response as it was given.
-pub async fn show(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
+/// Returns a stored response as it stands.
+pub async fn show(
+    State(ingress): State<Ingress>,
+    Path(id): Path<String>,
+    Query(parameters): Query<BTreeMap<String, String>>,
+    request: Request,
+) -> Response {
     if let Err(failure) = admit(&ingress, &request) {
         return reject(Dialect::Responses, &failure);
     }
-    shown(&ingress, &id).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
+    shown(&ingress, &id, &parameters).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
 }
 
 /// Forgets a stored response; its entries stay in the history.
@@ -40,28 +45,64 @@ pub async fn list_input(
     page.map_or_else(|failure| reject(Dialect::Responses, &failure), json)
 }
 
-/// Refuses to cancel a response: none is generated in the background, and the others end with their
-/// connection.
+/// Calls off a response that is generated in the background; one that has ended stays as it is. The others end
+/// with their connection.
 pub async fn cancel(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
-    let failure = match admit(&ingress, &request) {
-        Ok(()) => stored(&ingress, &id).await.err().unwrap_or_else(|| {
-            let message = "only a response that is generated in the background can be cancelled";
-            own(FailureKind::InvalidRequest, "throughline_not_in_background", message)
-        }),
-        Err(failure) => failure,
-    };
-    reject(Dialect::Responses, &failure)
+    if let Err(failure) = admit(&ingress, &request) {
+        return reject(Dialect::Responses, &failure);
+    }
+    cancelled(&ingress, &id).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
 }
 
-async fn shown(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
-    let exchange = stored(ingress, id).await?;
-    let recording = ingress.gateway.history.recording(exchange.id, Which::Answer).await;
-    let answer = recording.map_err(|error| unreadable(&error))?.answer.ok_or_else(|| unknown(id))?;
-    Ok(json(answer.to_string()))
+async fn shown(
+    ingress: &Ingress,
+    id: &str,
+    parameters: &BTreeMap<String, String>,
+) -> Result<Response, Failure> {
+    if parameters.get("stream").is_none_or(|stream| stream != "true") {
+        return Ok(json(standing::standing(ingress, id).await?));
+    }
+    let after = match parameters.get("starting_after") {
+        Some(number) => Some(number.parse().map_err(|_| bad_number())?),
+        None => None,
+    };
+    let body = standing::streamed(ingress, id, after).await?;
+    Ok(([(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")], body)
+        .into_response())
+}
+
+async fn cancelled(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
+    let response = standing::standing(ingress, id).await?;
+    if !standing::is_background(&response) {
+        let message = "only a response that is generated in the background can be cancelled";
+        return Err(own(FailureKind::InvalidRequest, "throughline_not_in_background", message));
+    }
+    call_off(ingress, id).await;
+    Ok(json(standing::standing(ingress, id).await?))
+}
+
+/// Calls a response off, if it is under way, and waits until the history says so.
+async fn call_off(ingress: &Ingress, id: &str) {
+    if let Some(job) = ingress.gateway.background.find(id) {
+        job.call_off();
+        job.ended().await;
+    }
+}
+
+fn bad_number() -> Failure {
+    Failure {
+        param: Some(Text::from_static("starting_after")),
+        ..own(
+            FailureKind::InvalidRequest,
+            "throughline_invalid_request",
+            "starting_after: must be the number of an event",
+        )
+    }
 }
 
 async fn forgotten(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
     stored(ingress, id).await?;
+    call_off(ingress, id).await;
     let forget = Write::ForgetResponse { id: Text::from(id) };
     let written = ingress.gateway.history.append(Batch::durable(vec![forget])).await;
     written.map_err(|error| unreadable(&error))?;
@@ -83,7 +124,7 @@ pub(super) async fn stored(ingress: &Ingress, id: &str) -> Result<Exchange, Fail
     exchange.filter(usable).ok_or_else(|| unknown(id))
 }
 
-fn unknown(id: &str) -> Failure {
+pub(super) fn unknown(id: &str) -> Failure {
     let message = format!("no response is called `{id}`, or it was not to be stored");
     own(FailureKind::NotFound, "throughline_no_such_response", message)
 }

@@ -9,10 +9,11 @@
 //! It holds no more than the id: what was said is in the history, where only that id leads to it.
 
 use super::reject::{own, reject, undecodable};
-use super::{Ingress, admit, busy, check_head, guard};
-use crate::exchange::{self, Incoming};
+use super::{Ingress, admit, body, busy, check_head, guard};
+use crate::drain::Hold;
+use crate::exchange::{self, Incoming, Purpose};
 use axum::body::{Body, to_bytes};
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -40,8 +41,15 @@ const ERROR_BYTES_MAX: usize = 1 << 20;
 /// The events that end a response.
 const LAST_EVENTS: [&str; 3] = ["response.completed", "response.incomplete", "response.failed"];
 
+/// How many times larger than it may be a frame is still read, so that its sender can be told.
+const OVERSIZE: usize = 2;
+
 /// A connection with a client.
 struct Connection {
+    /// The gateway does not stop before the turn under way is over.
+    _held: Hold,
+    /// The most bytes of a frame.
+    frame_bytes: usize,
     ingress: Ingress,
     /// The headers of the handshake; they hold for every request.
     headers: HeaderMap,
@@ -56,7 +64,7 @@ struct Connection {
 struct Create {
     body: String,
     previous: Option<Text>,
-    generate: bool,
+    purpose: Purpose,
 }
 
 /// The client is gone.
@@ -88,19 +96,23 @@ async fn upgrade(ingress: Ingress, request: Request) -> Result<Response, Failure
     })?;
     let limit = setup.config.limits.body_bytes;
     let headers = head.headers;
-    let upgrade = upgrade.max_message_size(limit).max_frame_size(limit);
-    Ok(upgrade.on_upgrade(move |socket| Connection::new(ingress, headers, socket).serve()))
+    let read = limit.saturating_mul(OVERSIZE);
+    let upgrade = upgrade.max_message_size(read).max_frame_size(read);
+    Ok(upgrade.on_upgrade(move |socket| Connection::new(ingress, headers, socket, limit).serve()))
 }
 
 impl Connection {
-    fn new(ingress: Ingress, headers: HeaderMap, socket: WebSocket) -> Self {
+    fn new(ingress: Ingress, headers: HeaderMap, socket: WebSocket, frame_bytes: usize) -> Self {
         let until = Instant::now() + LASTS;
-        Self { ingress, headers, socket, waiting: VecDeque::new(), remembered: None, until }
+        let _held = ingress.gateway.drain.hold();
+        let waiting = VecDeque::new();
+        Self { _held, frame_bytes, ingress, headers, socket, waiting, remembered: None, until }
     }
 
     async fn serve(mut self) {
         while let Ok(message) = self.next().await {
             let turn = match message {
+                Message::Text(text) if text.len() > self.frame_bytes => self.refuse_size().await,
                 Message::Text(text) => self.turn(text.as_str()).await,
                 Message::Binary(_) => self.refuse(&not_text()).await,
                 Message::Ping(_) | Message::Pong(_) => Ok(()),
@@ -112,20 +124,43 @@ impl Connection {
         }
     }
 
-    /// Waits for what the client sends next, until the connection has lasted as long as it may.
+    /// Waits for what the client sends next, until the connection has lasted as long as it may or the gateway
+    /// is stopped.
     async fn next(&mut self) -> Result<Message, Gone> {
-        if Instant::now() < self.until {
-            if let Some(message) = self.waiting.pop_front() {
-                return Ok(message);
-            }
+        let drain = Arc::clone(&self.ingress.gateway.drain);
+        let until = self.until;
+        if Instant::now() < until {
             tokio::select! {
-                message = self.socket.recv() => return message.and_then(Result::ok).ok_or(Gone),
-                () = sleep_until(self.until) => {}
+                // What waits for its turn is not begun any more: its client can send it elsewhere.
+                biased;
+                () = drain.stopping() => return self.close(close_code::AWAY, "the gateway is stopped").await,
+                message = self.arrived() => return message,
+                () = sleep_until(until) => {}
             }
         }
         self.refuse(&lasted()).await?;
-        let _ = self.socket.send(Message::Close(None)).await;
+        self.close(close_code::NORMAL, "the connection has lasted as long as it may").await
+    }
+
+    /// Returns what has come or comes next.
+    async fn arrived(&mut self) -> Result<Message, Gone> {
+        match self.waiting.pop_front() {
+            Some(message) => Ok(message),
+            None => self.socket.recv().await.and_then(Result::ok).ok_or(Gone),
+        }
+    }
+
+    /// Closes the connection, which is what there is to say.
+    async fn close<T>(&mut self, code: u16, reason: &'static str) -> Result<T, Gone> {
+        let frame = CloseFrame { code, reason: reason.into() };
+        let _ = self.socket.send(Message::Close(Some(frame))).await;
         Err(Gone)
+    }
+
+    /// Tells the client that its frame is too large, and closes the connection.
+    async fn refuse_size(&mut self) -> Result<(), Gone> {
+        self.refuse(&body::too_large(self.frame_bytes)).await?;
+        self.close(close_code::SIZE, "the frame is too large").await
     }
 
     /// Answers one request.
@@ -139,7 +174,7 @@ impl Connection {
             headers: self.headers.clone(),
             body: create.body,
             remembered: self.remembered.clone(),
-            generate: create.generate,
+            purpose: create.purpose,
         };
         let room = Arc::clone(&self.ingress.room);
         let Ok(permit) = room.try_acquire() else {
@@ -256,7 +291,8 @@ impl Create {
             Edit::Remove { name: "background" },
             Edit::Set { name: "stream", value: "true" },
         ];
-        Ok(Self { body: patch(text, &edits)?, previous, generate: generate.unwrap_or(true) })
+        let purpose = if generate == Some(false) { Purpose::TakeIn } else { Purpose::Answer };
+        Ok(Self { body: patch(text, &edits)?, previous, purpose })
     }
 }
 

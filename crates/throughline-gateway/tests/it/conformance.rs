@@ -18,7 +18,7 @@ fn asking(house: &House, text: &str, stream: bool) -> Client {
 }
 
 /// Returns the events of a raw stream, after checking how they are framed.
-fn framed(raw: &str) -> Vec<Value> {
+pub fn framed(raw: &str) -> Vec<Value> {
     assert!(!raw.contains('\r'), "lines end with LF alone");
     let mut events: Vec<&str> = raw.strip_suffix("\n\n").unwrap().split("\n\n").collect();
     assert_eq!(events.pop(), Some("data: [DONE]"));

@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-const WORD: &str = "halfway";
+pub const WORD: &str = "halfway";
 
 /// Answers with the beginning of a stream, then waits until the other side hangs up.
-async fn answer_until_hung_up(listener: TcpListener, opening: &str) {
+pub async fn answer_until_hung_up(listener: TcpListener, opening: &str) {
     let (mut socket, _) = listener.accept().await.unwrap();
     read_request(&mut socket).await;
     socket.write_all(format!("{HEAD}{opening}").as_bytes()).await.unwrap();
@@ -22,7 +22,7 @@ async fn answer_until_hung_up(listener: TcpListener, opening: &str) {
     assert!(rest.is_empty(), "{rest:?}");
 }
 
-async fn read_request(socket: &mut TcpStream) {
+pub async fn read_request(socket: &mut TcpStream) {
     let mut seen = Vec::new();
     let missing = loop {
         assert_ne!(socket.read_buf(&mut seen).await.unwrap(), 0);
@@ -36,7 +36,7 @@ async fn read_request(socket: &mut TcpStream) {
 }
 
 /// Returns the beginning of an answer that says one word.
-fn opening(dialect: Dialect) -> String {
+pub fn opening(dialect: Dialect) -> String {
     let events = match dialect {
         Dialect::Chat => vec![
             json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [

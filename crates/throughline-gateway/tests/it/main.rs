@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod background;
 mod bad_fields;
 mod bad_input;
 mod bad_values;

@@ -48,13 +48,25 @@ impl Socket {
         self.turn().await
     }
 
+    /// Reads one frame.
+    pub async fn frame(&mut self) -> Value {
+        let message = self.0.next().await.unwrap().unwrap();
+        let Message::Text(text) = message else { panic!("{message:?}") };
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Returns the code that the other side closes the connection with, which it must do now.
+    pub async fn closed(&mut self) -> u16 {
+        let message = self.0.next().await.unwrap().unwrap();
+        let Message::Close(Some(close)) = message else { panic!("{message:?}") };
+        close.code.into()
+    }
+
     /// Reads frames up to and including the one that ends a turn.
     pub async fn turn(&mut self) -> Turn {
         let mut frames = Vec::new();
         loop {
-            let message = self.0.next().await.unwrap().unwrap();
-            let Message::Text(text) = message else { panic!("{message:?}") };
-            let frame: Value = serde_json::from_str(&text).unwrap();
+            let frame = self.frame().await;
             let kind = frame["type"].as_str().unwrap().to_owned();
             frames.push(frame);
             if ["error", "response.completed", "response.incomplete", "response.failed"]

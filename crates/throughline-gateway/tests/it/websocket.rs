@@ -215,3 +215,39 @@ async fn the_handshake_is_guarded() {
     assert!(plain.text().await.unwrap().contains("throughline_no_upgrade"));
     house.stop().await;
 }
+
+#[tokio::test]
+async fn the_gateway_stops_when_the_turn_under_way_is_over() {
+    let house = scripted(r#"{"turns": [{"text": "one two three", "slow_ms": 20}], "then": "last"}"#).await;
+    let mut socket = Socket::open(&house.url).await;
+    socket.send(&create(Dialect::Chat, "Hello")).await;
+    assert_eq!(socket.frame().await["type"], "response.created");
+    let stopping = tokio::spawn(house.stop());
+    socket.turn().await.completed();
+    assert_eq!(socket.closed().await, 1001);
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_when_the_gateway_stops() {
+    let house = House::new(one_of_each()).await;
+    let mut socket = Socket::open(&house.url).await;
+    socket.ask(&create(Dialect::Chat, "Hello")).await.completed();
+    let stopping = tokio::spawn(house.stop());
+    assert_eq!(socket.closed().await, 1001);
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_frame_that_is_too_large_is_told_so_before_the_connection_is_closed() {
+    let mut room = Room::new("chat", Dialect::Chat);
+    room.lines = "[limits]\nbody_bytes = 2000\n";
+    let house = House::new(vec![room]).await;
+    let mut socket = Socket::open(&house.url).await;
+    socket.ask(&create(Dialect::Chat, "Hello")).await.completed();
+    let turn = socket.ask(&create(Dialect::Chat, &"x".repeat(2500))).await;
+    assert_eq!(turn.code(), "throughline_body_too_large");
+    assert_eq!(turn.last()["status"], 413);
+    assert_eq!(socket.closed().await, 1009);
+    house.stop().await;
+}

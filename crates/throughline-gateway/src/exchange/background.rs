@@ -1,0 +1,199 @@
+//! An answer that is generated whether or not anybody waits for it.
+//!
+//! The client is told at once that its request is queued, and that is in the history before the client has it.
+//! From then on the answer is driven to its end here, unless it is called off. Its events have our own ids and
+//! numbers, whatever the backend, since the client knew the first of them before any backend was asked.
+
+use super::open::{Answer, Opened, pump};
+use super::relay::{Relay, Terms, rename};
+use super::{Running, unrecorded};
+use crate::background::{Job, UnderWay};
+use crate::gateway::now;
+use crate::ingress::reject::{own, reject};
+use crate::ingress::stored;
+use axum::body::Body;
+use axum::response::Response;
+use std::sync::Arc;
+use throughline_core::{Ask, Dialect, Ending, Failure, FailureKind, Reply, Stop, Text};
+use throughline_store::{ProviderEvent, StoreError};
+use throughline_wire::json::{Edit, patch, quote};
+use throughline_wire::{encode_reply, status_of};
+
+/// The field that asks for an answer in the background.
+pub const FIELD: &str = "background";
+
+/// Says whether the answer is to be generated in the background.
+pub fn is_wanted(ask: &Ask) -> bool {
+    value(ask) == Some("true")
+}
+
+/// Says whether the answer can be generated in the background, if that is asked for.
+///
+/// # Errors
+/// When the field says neither yes nor no, or when nobody could have the answer.
+pub fn check(ask: &Ask) -> Result<(), Failure> {
+    if !matches!(value(ask), None | Some("null" | "false" | "true")) {
+        return Err(bad(FIELD, "background: must be true or false"));
+    }
+    if is_wanted(ask) && ask.settings.store == Some(false) {
+        let message = "store: a response that is generated in the background must be stored, to be had later";
+        return Err(bad("store", message));
+    }
+    Ok(())
+}
+
+fn value(ask: &Ask) -> Option<&str> {
+    let is_own = ask.dialect == Dialect::Responses;
+    let field = ask.fields.iter().rfind(|field| is_own && field.name == FIELD);
+    field.map(|field| field.value.as_str())
+}
+
+impl Running {
+    /// Leaves the answer to be generated, and says so.
+    pub(super) async fn leave_running(mut self) -> Response {
+        let id = Text::from(format!("resp_{}", self.stamp.id));
+        let Some(under_way) = self.gateway.background.begin(&id) else {
+            let message = "too many responses are generated in the background; try again in a moment";
+            return self.give_up(own(FailureKind::Overloaded, "throughline_busy", message)).await;
+        };
+        let queued = self.in_status("queued");
+        self.recorder.promise(id, true);
+        if let Err(error) = self.recorder.queue(Text::from(queued.as_str())).await {
+            return reject(self.ask.dialect, &unrecorded(&error));
+        }
+        under_way.job.say(stored::event("response.created", 0, &queued));
+        let response = if self.ask.stream {
+            let body = stored::following(Arc::clone(&under_way.job), 0);
+            self.head(body, "text/event-stream")
+        } else {
+            self.head(Body::from(queued), "application/json")
+        };
+        tokio::spawn(self.drive(under_way));
+        response
+    }
+
+    /// Brings the answer to its end, one way or another.
+    async fn drive(mut self, under_way: UnderWay) {
+        let _held = self.gateway.drain.hold();
+        let job = Arc::clone(&under_way.job);
+        let opened = tokio::select! {
+            opened = self.seek() => opened.map_err(Ending::Failed),
+            () = job.called_off() => Err(Ending::Cancelled),
+        };
+        let heard = match opened {
+            Ok(opened) => {
+                job.start();
+                self.listen(opened, &job).await
+            }
+            Err(ending) => {
+                let reason = Text::from_static("the answer was called off");
+                self.recorder.attempt_ended(
+                    None,
+                    Some(reason).filter(|_| ending == Ending::Cancelled),
+                    now(),
+                );
+                Ok(Heard { reply: nothing(ending), events: Vec::new(), closing: String::new() })
+            }
+        };
+        if let Err(error) = self.finish(heard, &job).await {
+            tracing::error!(%error, "an answer in the background was not recorded");
+            let failed = stored::failed(&self.in_status("in_progress"), &unrecorded(&error));
+            job.say(stored::last_event(&failed, job.progress().events as u64));
+        }
+    }
+
+    /// Takes in what the backend says, up to its end or until it is called off.
+    async fn listen(&mut self, opened: Opened, job: &Job) -> Result<Heard, StoreError> {
+        self.recorder.attempt_ended(Some(200), None, now());
+        let (mut answered, mut relay, mut out) = match opened.answer {
+            Answer::Whole(reply, events) => {
+                job.say(stored::event("response.in_progress", 1, &self.in_status("in_progress")));
+                return Ok(Heard { reply: *reply, events, closing: String::new() });
+            }
+            Answer::Stream(stream) => *stream,
+        };
+        loop {
+            say_all(job, &std::mem::take(&mut out));
+            if relay.ending().is_some() {
+                return Ok(Heard::of(relay));
+            }
+            tokio::select! {
+                () = job.called_off() => relay.call_off(&mut out),
+                _ = pump(&mut answered, &mut relay, &mut out) => {}
+            }
+            self.recorder.events(relay.take_events()).await?;
+        }
+    }
+
+    /// Writes how the answer ended, then says so to whoever follows it.
+    async fn finish(&mut self, heard: Result<Heard, StoreError>, job: &Job) -> Result<(), StoreError> {
+        let Heard { reply, events, closing } = heard?;
+        let answer = self.settled(&encode_reply(self.ask.dialect, &reply, &self.stamp, &self.ask));
+        let status = match &reply.ending {
+            Ending::Failed(failure) => status_of(failure.kind),
+            _ => 200,
+        };
+        self.recorder.end(&reply, status, Some(Text::from(answer.as_str())), events, now()).await?;
+        if closing.is_empty() {
+            job.say(stored::last_event(&answer, job.progress().events as u64));
+        } else {
+            say_all(job, &closing);
+        }
+        Ok(())
+    }
+
+    /// Returns the response in a status in which nothing has been said.
+    fn in_status(&self, status: &str) -> String {
+        let reply = nothing(Ending::Stopped(Stop::EndTurn));
+        let object = encode_reply(self.ask.dialect, &reply, &self.stamp, &self.ask);
+        let status = quote(status);
+        let edits =
+            [Edit::Set { name: "status", value: &status }, Edit::Set { name: "completed_at", value: "null" }];
+        patch(&object, &edits).unwrap_or(object)
+    }
+
+    /// Returns the final response with what the backend did not know: the id, and what the client asked for.
+    fn settled(&self, response: &str) -> String {
+        let id = quote(&format!("resp_{}", self.stamp.id));
+        let edits = [Edit::Set { name: "id", value: &id }, Edit::Set { name: "background", value: "true" }];
+        let response = patch(response, &edits).unwrap_or_else(|_| response.to_owned());
+        rename(&response, &Terms::of(&self.ask)).unwrap_or(response)
+    }
+}
+
+/// What came of an answer.
+struct Heard {
+    reply: Reply,
+    events: Vec<ProviderEvent>,
+    /// The events that end it, where it was streamed.
+    closing: String,
+}
+
+impl Heard {
+    fn of(mut relay: Relay) -> Self {
+        let events = relay.take_events();
+        let (reply, closing) = relay.into_reply();
+        Self { reply, events, closing }
+    }
+}
+
+/// Adds the events of a piece of a stream. The first one of the stream was said before, and the mark at its end
+/// is said by whoever reads it out.
+fn say_all(job: &Job, piece: &str) {
+    let is_said = |event: &&str| event.starts_with("event: response.created\n");
+    let is_mark = |event: &&str| event.starts_with("data: [DONE]");
+    for event in piece.split_inclusive("\n\n").filter(|event| !is_said(event) && !is_mark(event)) {
+        job.say(event.to_owned());
+    }
+}
+
+fn nothing(ending: Ending) -> Reply {
+    Reply { id: None, model: None, entries: Vec::new(), ending, usage: None, fields: None }
+}
+
+fn bad(param: &'static str, message: &'static str) -> Failure {
+    Failure {
+        param: Some(Text::from_static(param)),
+        ..own(FailureKind::InvalidRequest, "throughline_invalid_request", message)
+    }
+}

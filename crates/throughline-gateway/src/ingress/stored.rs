@@ -1,0 +1,163 @@
+//! Stored responses as they stand: had again whole, or as the stream that they were given in.
+//!
+//! A response that is generated in the background is in the history from its beginning, as queued. Where it
+//! stands beyond that, the process that generates it knows. If no process does although it has not ended, then
+//! that process is gone, and the response has failed.
+
+use super::Ingress;
+use super::reject::own;
+use super::responses::{stored, unknown, unreadable};
+use crate::background::{Job, Phase};
+use crate::gateway::now;
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use std::convert::Infallible;
+use std::sync::Arc;
+use throughline_core::{Failure, FailureKind, Text};
+use throughline_store::{Batch, Exchange, Which, Write};
+use throughline_wire::json::{Document, Edit, Writer, patch, quote};
+use throughline_wire::sse::write_event;
+
+/// The mark at the end of a stream.
+const END_MARK: &str = "data: [DONE]\n\n";
+
+/// Returns a stored response as it stands now.
+///
+/// # Errors
+/// When there is no such response, or the history cannot be read.
+pub async fn standing(ingress: &Ingress, id: &str) -> Result<String, Failure> {
+    let (exchange, answer) = read(ingress, id).await?;
+    if exchange.ended.is_some() {
+        return Ok(answer);
+    }
+    match ingress.gateway.background.find(id).map(|job| job.progress().phase) {
+        Some(Phase::Queued) => Ok(answer),
+        Some(Phase::InProgress) => Ok(with_status(&answer, "in_progress")),
+        // It may have ended between the two looks.
+        Some(Phase::Ended) | None => match read(ingress, id).await? {
+            (exchange, answer) if exchange.ended.is_some() => Ok(answer),
+            (exchange, answer) => abandon(ingress, exchange, &answer).await,
+        },
+    }
+}
+
+/// Reads the exchange of a response, and the response as the history has it.
+async fn read(ingress: &Ingress, id: &str) -> Result<(Exchange, String), Failure> {
+    let exchange = stored(ingress, id).await?;
+    let recording = ingress.gateway.history.recording(exchange.id.clone(), Which::Answer).await;
+    let answer = recording.map_err(|error| unreadable(&error))?.answer.ok_or_else(|| unknown(id))?;
+    Ok((exchange, answer.to_string()))
+}
+
+/// Writes that a response has failed, because nobody generates it any more.
+async fn abandon(ingress: &Ingress, mut exchange: Exchange, answer: &str) -> Result<String, Failure> {
+    let message = "the gateway was stopped while the response was generated";
+    let failed = failed(answer, &own(FailureKind::Backend, "throughline_stopped", message));
+    exchange.ended = Some(now());
+    exchange.ending = Some(Text::from_static("broken"));
+    let writes = vec![
+        Write::Answer { exchange: exchange.id.clone(), json: Text::from(failed.as_str()) },
+        Write::Exchange(Box::new(exchange)),
+    ];
+    let written = ingress.gateway.history.append(Batch::durable(writes)).await;
+    written.map_err(|error| unreadable(&error))?;
+    Ok(failed)
+}
+
+/// Says whether a response was generated in the background.
+pub fn is_background(response: &str) -> bool {
+    let document = Document::parse(response).ok();
+    let flag = document.as_ref().and_then(|document| document.root().field("background")?.as_bool());
+    flag == Some(true)
+}
+
+/// Returns a response as a stream: from the event behind that number on, where its events are still known, and
+/// otherwise as the event that ends it.
+///
+/// # Errors
+/// When there is no such response, or the history cannot be read.
+pub async fn streamed(ingress: &Ingress, id: &str, after: Option<u64>) -> Result<Body, Failure> {
+    let response = standing(ingress, id).await?;
+    if let Some(job) = ingress.gateway.background.find(id) {
+        let place = after.map_or(0, |after| usize::try_from(after).unwrap_or(usize::MAX).saturating_add(1));
+        return Ok(following(job, place));
+    }
+    let mut events = String::new();
+    let mut number = after.map_or(0, |after| after.saturating_add(1));
+    if after.is_none() {
+        let begun = with_status(&response, "in_progress");
+        for name in ["response.created", "response.in_progress"] {
+            events += &event(name, number, &begun);
+            number += 1;
+        }
+    }
+    events += &last_event(&response, number);
+    events += END_MARK;
+    Ok(Body::from(events))
+}
+
+/// Returns the events of an answer from that place on, as they come.
+pub fn following(job: Arc<Job>, place: usize) -> Body {
+    let next = |state: Option<(Arc<Job>, usize)>| async move {
+        let (job, place) = state?;
+        Some(match job.events_from(place).await {
+            Some(events) => {
+                let place = place + events.len();
+                (Ok::<_, Infallible>(Bytes::from(events.concat())), Some((job, place)))
+            }
+            None => (Ok(Bytes::from_static(END_MARK.as_bytes())), None),
+        })
+    };
+    Body::from_stream(stream::unfold(Some((job, place)), next))
+}
+
+/// Returns an event that carries a response.
+pub fn event(name: &str, number: u64, response: &str) -> String {
+    let mut writer = Writer::with_capacity(response.len() + 64);
+    writer.begin_object();
+    writer.field_str("type", name);
+    writer.field_uint("sequence_number", number);
+    writer.field_raw("response", response);
+    writer.end_object();
+    let mut event = String::new();
+    write_event(&mut event, Some(name), &writer.into_string());
+    event
+}
+
+/// Returns the event that ends the stream of a response. No such event says that it was called off, so that is
+/// told as a failure.
+pub fn last_event(response: &str, number: u64) -> String {
+    let document = Document::parse(response).ok();
+    let status = document.as_ref().and_then(|document| document.root().field("status")?.as_text());
+    match status.as_deref() {
+        Some(status @ ("completed" | "incomplete" | "failed")) => {
+            event(&format!("response.{status}"), number, response)
+        }
+        _ => {
+            let called_off =
+                own(FailureKind::Conflict, "throughline_cancelled", "The answer was called off.");
+            event("response.failed", number, &failed(response, &called_off))
+        }
+    }
+}
+
+/// Returns a response that has failed.
+pub fn failed(response: &str, failure: &Failure) -> String {
+    let mut error = Writer::new();
+    error.begin_object();
+    error.field_str("code", failure.code.as_deref().unwrap_or("server_error"));
+    error.field_str("message", &failure.message);
+    error.end_object();
+    let error = error.into_string();
+    let edits =
+        [Edit::Set { name: "status", value: "\"failed\"" }, Edit::Set { name: "error", value: &error }];
+    patch(response, &edits).unwrap_or_else(|_| response.to_owned())
+}
+
+fn with_status(response: &str, status: &str) -> String {
+    let status = quote(status);
+    let edits =
+        [Edit::Set { name: "status", value: &status }, Edit::Set { name: "completed_at", value: "null" }];
+    patch(response, &edits).unwrap_or_else(|_| response.to_owned())
+}
