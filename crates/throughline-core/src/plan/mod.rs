@@ -115,6 +115,16 @@ pub enum PlanError {
     },
 }
 
+/// Tells what the calls of `entries` did, by rule and in about that many characters: the digest that stands for
+/// rounds which are left out.
+#[must_use]
+pub fn digest(entries: &[Entry], rules: &ToolRules, chars_max: usize) -> String {
+    let sizes = vec![Tokens::default(); entries.len()];
+    let survey = Survey::of(entries, &sizes, rules);
+    let pairs: Vec<usize> = (0..survey.pairs.len()).collect();
+    digest::digest(&survey, &pairs, false, chars_max)
+}
+
 impl Planner<'_> {
     /// Plans the next request of a conversation.
     ///

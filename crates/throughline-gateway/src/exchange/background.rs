@@ -24,28 +24,23 @@ pub const FIELD: &str = "background";
 
 /// Says whether the answer is to be generated in the background.
 pub fn is_wanted(ask: &Ask) -> bool {
-    value(ask) == Some("true")
+    let is_own = ask.dialect == Dialect::Responses;
+    ask.fields.iter().rfind(|field| is_own && field.name == FIELD).is_some_and(|field| field.value == "true")
 }
 
 /// Says whether the answer can be generated in the background, if that is asked for.
 ///
 /// # Errors
-/// When the field says neither yes nor no, or when nobody could have the answer.
+/// When nobody could have the answer.
 pub fn check(ask: &Ask) -> Result<(), Failure> {
-    if !matches!(value(ask), None | Some("null" | "false" | "true")) {
-        return Err(bad(FIELD, "background: must be true or false"));
-    }
     if is_wanted(ask) && ask.settings.store == Some(false) {
         let message = "store: a response that is generated in the background must be stored, to be had later";
-        return Err(bad("store", message));
+        return Err(Failure {
+            param: Some(Text::from_static("store")),
+            ..own(FailureKind::InvalidRequest, "throughline_invalid_request", message)
+        });
     }
     Ok(())
-}
-
-fn value(ask: &Ask) -> Option<&str> {
-    let is_own = ask.dialect == Dialect::Responses;
-    let field = ask.fields.iter().rfind(|field| is_own && field.name == FIELD);
-    field.map(|field| field.value.as_str())
 }
 
 impl Running {
@@ -189,11 +184,4 @@ fn say_all(job: &Job, piece: &str) {
 
 fn nothing(ending: Ending) -> Reply {
     Reply { id: None, model: None, entries: Vec::new(), ending, usage: None, fields: None }
-}
-
-fn bad(param: &'static str, message: &'static str) -> Failure {
-    Failure {
-        param: Some(Text::from_static(param)),
-        ..own(FailureKind::InvalidRequest, "throughline_invalid_request", message)
-    }
 }

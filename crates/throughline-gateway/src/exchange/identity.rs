@@ -17,6 +17,8 @@ pub enum Claim {
     Explicit(Text),
     /// By a name of the client's own, unique among all clients.
     Key(Text),
+    /// By a compaction of it.
+    Compacted(Text),
     /// Not at all.
     Nothing,
 }

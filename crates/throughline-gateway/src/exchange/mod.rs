@@ -8,6 +8,7 @@
 //! 5. The answer is relayed, and its end held back until the history has it.
 
 mod background;
+mod compact;
 mod count;
 mod deliver;
 mod identity;
@@ -68,6 +69,8 @@ pub enum Purpose {
     Answer,
     /// It is only taken in, to be continued.
     TakeIn,
+    /// What it holds is put into few words.
+    Compact,
 }
 
 /// An exchange under way.
@@ -88,6 +91,8 @@ pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
     let Incoming { dialect, purpose, .. } = incoming;
     match Running::begin(gateway, incoming).await {
         Ok(running) if purpose == Purpose::TakeIn => running.warm_up().await,
+        Ok(running) if purpose == Purpose::Compact => running.compact().await,
+        Ok(running) if compact::is_triggered(&running.ask) => running.compact_in_place().await,
         Ok(running) if background::is_wanted(&running.ask) => running.leave_running().await,
         Ok(running) => running.run().await,
         Err(failure) => {
@@ -99,11 +104,17 @@ pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
 
 impl Running {
     async fn begin(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Self, Failure> {
-        let Incoming { dialect, headers, body, remembered, .. } = incoming;
+        let Incoming { dialect, headers, body, remembered, purpose } = incoming;
         let arrived = Instant::now();
         let setup = gateway.setup();
         let ask = decode_request(dialect, body).map_err(|error| undecodable(&error))?;
         background::check(&ask)?;
+        if purpose == Purpose::Compact && ask.model.is_none() {
+            return Err(Failure {
+                param: Some(Text::from_static("model")),
+                ..own(FailureKind::InvalidRequest, "throughline_invalid_request", "model: must be given")
+            });
+        }
         let id = mint();
         let fresh = ConversationId::new(format!("conv_{id}"));
         let claim = identity::claim(&headers, &ask);

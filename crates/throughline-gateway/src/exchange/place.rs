@@ -4,6 +4,7 @@
 //! for who said what. What is known is therefore taken from the record, where it is whole, and only the rest
 //! from the request. Instructions always come from the request: they are not inherited.
 
+use super::compact;
 use super::identity::Claim;
 use std::collections::BTreeSet;
 use throughline_core::{Ask, ConversationId, Dialect, Entry, EntryId, Kind, Seal, Side, Text};
@@ -75,9 +76,16 @@ pub async fn place(
             behind_response(history, previous, ask, remembered == Some(previous)).await?
         }
         (None, Some(conversation)) => behind_conversation(history, conversation, ask).await?,
-        (None, None) => by_claim(history, claim, ask, fresh).await?,
+        (None, None) => {
+            let compacted = match claim {
+                Claim::Nothing => compact::conversation_of(history, ask).await?,
+                _ => None,
+            };
+            by_claim(history, compacted.map_or(claim, Claim::Compacted), ask, fresh).await?
+        }
     };
     resolve_references(history, &mut placed.history).await?;
+    compact::expand(history, &mut placed.history).await?;
     if leans_on_record(ask) {
         check_results(ask, &placed.history)?;
     }
@@ -149,6 +157,7 @@ async fn by_claim(
 ) -> Result<Placed, PlaceError> {
     let (within, identified, key) = match claim {
         Claim::Explicit(id) => (Some(ConversationId::new(id)), "header", None),
+        Claim::Compacted(id) => (Some(ConversationId::new(id)), "compaction", None),
         Claim::Key(key) => {
             let found = history.locate(Locate::Key(key.clone())).await?;
             let id = found.map_or(fresh.clone(), |located| located.conversation);
@@ -180,7 +189,7 @@ fn answered(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| entry.side() == Side::Assistant)
 }
 
-async fn branch(history: &dyn History, last: Option<&EntryId>) -> Result<Vec<Entry>, PlaceError> {
+pub(super) async fn branch(history: &dyn History, last: Option<&EntryId>) -> Result<Vec<Entry>, PlaceError> {
     let Some(last) = last else { return Ok(Vec::new()) };
     let kept = history.entries(Entries::Branch(last.clone())).await?;
     Ok(kept.into_iter().map(|kept| kept.entry).collect())
@@ -252,7 +261,7 @@ async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Res
 #[must_use]
 pub fn shown(ask: &Ask, placed: &Placed, dialect: Dialect) -> Vec<Entry> {
     let refers = ask.entries.iter().any(|entry| matches!(entry.kind, Kind::Reference { .. }));
-    if ask.dialect != dialect || leans_on_record(ask) || refers {
+    if ask.dialect != dialect || leans_on_record(ask) || refers || compact::is_held(ask) {
         return placed.history.clone();
     }
     let mut entries = ask.entries.clone();

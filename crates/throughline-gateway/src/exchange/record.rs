@@ -45,6 +45,12 @@ impl Recorder {
         &self.exchange.id
     }
 
+    /// Returns the last entry before the answer.
+    #[must_use]
+    pub const fn before(&self) -> Option<&EntryId> {
+        self.exchange.before.as_ref()
+    }
+
     /// Writes the request: its conversation, its new entries, and that an answer is under way.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use super::Ingress;
 use super::reject::own;
 use super::responses::{stored, unreadable};
 use std::collections::BTreeMap;
-use throughline_core::{Failure, FailureKind, Kind, Text};
+use throughline_core::{Entry, Failure, FailureKind, Kind, Text};
 use throughline_store::{Entries, Kept};
 use throughline_wire::encode_items;
 use throughline_wire::json::{Document, Edit, Node, SyntaxError, Writer, patch, quote};
@@ -83,6 +83,14 @@ impl Wanted {
             after: parameters.get("after").map(|after| Text::from(after.as_str())),
         })
     }
+}
+
+/// Returns entries as items with everything that clients expect of one; `stamp` tells their ids from others.
+#[must_use]
+pub fn written(entries: &[&Entry], stamp: &str) -> Vec<String> {
+    let items = encode_items(entries.iter().copied()).into_iter().zip(0..);
+    let item = |(json, at): (Option<String>, u32)| completed(&json?, &format!("{stamp}_{at}")).ok();
+    items.filter_map(item).map(|item| item.json).collect()
 }
 
 fn items_of(kept: &[Kept]) -> Vec<Item> {

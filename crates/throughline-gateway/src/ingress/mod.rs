@@ -3,7 +3,7 @@
 mod api;
 pub mod body;
 mod guard;
-mod input_items;
+pub mod input_items;
 mod metrics;
 mod models;
 pub mod reject;
@@ -43,6 +43,7 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/v1/messages", post(messages))
         .route("/v1/messages/count_tokens", post(count_messages))
         .route("/v1/responses/input_tokens", post(count_responses))
+        .route("/v1/responses/compact", post(compact))
         .route("/v1/responses", post(answer_responses).get(websocket::connect))
         .route("/v1/responses/{id}", get(responses::show).delete(responses::forget))
         .route("/v1/responses/{id}/input_items", get(responses::list_input))
@@ -59,15 +60,19 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
 }
 
 async fn chat(state: State<Ingress>, request: Request) -> Response {
-    exchange(state, Dialect::Chat, request).await
+    exchange(state, Dialect::Chat, Purpose::Answer, request).await
 }
 
 async fn messages(state: State<Ingress>, request: Request) -> Response {
-    exchange(state, Dialect::Messages, request).await
+    exchange(state, Dialect::Messages, Purpose::Answer, request).await
 }
 
 async fn answer_responses(state: State<Ingress>, request: Request) -> Response {
-    exchange(state, Dialect::Responses, request).await
+    exchange(state, Dialect::Responses, Purpose::Answer, request).await
+}
+
+async fn compact(state: State<Ingress>, request: Request) -> Response {
+    exchange(state, Dialect::Responses, Purpose::Compact, request).await
 }
 
 async fn count_messages(state: State<Ingress>, request: Request) -> Response {
@@ -97,14 +102,19 @@ async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Reques
     ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response()
 }
 
-async fn exchange(State(ingress): State<Ingress>, dialect: Dialect, request: Request) -> Response {
+async fn exchange(
+    State(ingress): State<Ingress>,
+    dialect: Dialect,
+    purpose: Purpose,
+    request: Request,
+) -> Response {
     // Held until the head of the answer is ready; a stream under way takes no room of this kind.
     let Ok(_permit) = ingress.room.try_acquire() else {
         ingress.gateway.telemetry.turned_away(dialect);
         return reject(dialect, &busy());
     };
     match receive(&ingress, dialect, request).await {
-        Ok(incoming) => exchange::answer(&ingress.gateway, incoming).await,
+        Ok(incoming) => exchange::answer(&ingress.gateway, Incoming { purpose, ..incoming }).await,
         Err(failure) => {
             ingress.gateway.telemetry.turned_away(dialect);
             reject(dialect, &failure)

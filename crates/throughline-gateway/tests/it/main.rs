@@ -8,6 +8,7 @@ mod bad_fields;
 mod bad_input;
 mod bad_values;
 mod client;
+mod compact;
 mod conformance;
 mod expiry;
 mod failover;
