@@ -32,8 +32,9 @@ fuzz target seconds="60":
         {{ if target =~ "^(sse|streams)$" { golden / "streams" } else { "" } }} \
         -- -max_total_time={{ seconds }} -timeout=10 -rss_limit_mb=2048
 
-# Prints ratios against serde_json: requests, streams, and memory.
+# Prints ratios: requests, streams and memory against serde_json, and the next plan against the first.
 bench *args:
+    cargo bench -p throughline-core --bench plan {{ args }}
     cargo bench -p throughline-wire --bench translate --bench streams --bench memory {{ args }}
 
 # What the gateway costs beside bare proxies, in one run; words choose sections ("1 KB", agent, burst, curve, memory).

@@ -9,7 +9,7 @@ use super::decision::Decision;
 use super::draft::Draft;
 use super::identifiers::{Class, Lexicon};
 use super::{marker, segments};
-use crate::{Input, Kind, Text, joined_text};
+use crate::{Call, Input, Kind, Text, joined_text};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -72,7 +72,7 @@ enum Shown {
     Given,
 }
 
-type Ranges = Vec<Range<usize>>;
+pub(super) type Ranges = Vec<Range<usize>>;
 
 /// What a selection keeps of each source: the indexes of its segments.
 pub(super) type Selection = Vec<Vec<bool>>;
@@ -90,7 +90,7 @@ impl Pool {
         }
     }
 
-    /// Adds an entry to cut, and returns the least that it will take.
+    /// Adds an entry to cut; says whether it can be.
     pub fn take_source(&mut self, draft: &Draft<'_>, pair: usize, entry: usize, weight: u64) -> bool {
         let kind = &draft.survey.entries[entry].kind;
         let before = match draft.decision(entry) {
@@ -130,6 +130,7 @@ impl Pool {
                 let piece = readable(&text[range.clone()], escaped, &mut scratch);
                 let start = self.identifiers.len();
                 self.lexicon.read(piece, &mut self.identifiers);
+                once_each(&mut self.identifiers, start);
                 seen.extend_from_slice(&self.identifiers[start..]);
                 let tokens = ((range.len() as f64 / per_token) as u64).max(1);
                 let bonus = bonus(piece);
@@ -166,6 +167,7 @@ impl Pool {
         let mut filling = Filling {
             pool: self,
             chosen: self.sources.iter().map(|source| vec![false; source.segments.len()]).collect(),
+            begun: vec![false; self.sources.len()],
             shown: self.shown.clone(),
             heap: BinaryHeap::new(),
             room,
@@ -222,6 +224,8 @@ impl Source {
 struct Filling<'p> {
     pool: &'p Pool,
     chosen: Selection,
+    /// Whether anything of a source was chosen yet.
+    begun: Vec<bool>,
     shown: Vec<Shown>,
     /// The best first; of equals the newest source, and in it the first segment.
     heap: BinaryHeap<(u64, usize, Reverse<usize>)>,
@@ -266,6 +270,7 @@ impl Filling<'_> {
     fn choose(&mut self, source: usize, segment: usize, price: u64) {
         self.room -= price;
         self.chosen[source][segment] = true;
+        self.begun[source] = true;
         let of = &self.pool.sources[source].segments[segment];
         for number in &self.pool.identifiers[of.identifiers.clone()] {
             let shown = &mut self.shown[*number as usize];
@@ -285,7 +290,7 @@ impl Filling<'_> {
             0 => GAP_TOKENS,
             _ => 0,
         };
-        let heading = if of.is_call || self.chosen[source].contains(&true) { 0 } else { HEADING_TOKENS };
+        let heading = if of.is_call || self.begun[source] { 0 } else { HEADING_TOKENS };
         of.segments[segment].tokens + gap + heading
     }
 
@@ -313,15 +318,38 @@ impl Filling<'_> {
     }
 }
 
+/// Returns where the strings are that a call's input can be shortened in; none if it cannot be.
+pub(super) fn large_strings(call: &Call) -> Option<Ranges> {
+    match &call.input {
+        Input::Arguments(text) => large_leaves(text),
+        Input::Freeform(text) => Some(std::iter::once(0..text.len()).collect()),
+    }
+}
+
+fn large_leaves(text: &str) -> Option<Ranges> {
+    let large = |leaf: &arguments::Leaf| leaf.raw.len() > LEAF_MIN;
+    Some(arguments::leaves(text)?.into_iter().filter(large).map(|leaf| leaf.raw).collect())
+}
+
+/// Removes from the numbers behind `start` those that occur there before; segments are short.
+fn once_each(numbers: &mut Vec<u32>, start: usize) {
+    let mut end = start;
+    for at in start..numbers.len() {
+        if !numbers[start..end].contains(&numbers[at]) {
+            numbers[end] = numbers[at];
+            end += 1;
+        }
+    }
+    numbers.truncate(end);
+}
+
 /// Returns where a text may be cut, and what of it stays in any case; none if nothing can be cut.
 fn cuttable(text: &str, escaped: bool, before: Option<Ranges>) -> Option<(Ranges, Ranges)> {
     let kept = before.unwrap_or_else(|| std::iter::once(0..text.len()).collect());
     if !escaped {
         return Some((kept, Vec::new()));
     }
-    let large = |leaf: &arguments::Leaf| leaf.raw.len() > LEAF_MIN;
-    let strings: Vec<Range<usize>> =
-        arguments::leaves(text)?.into_iter().filter(large).map(|leaf| leaf.raw).collect();
+    let strings = large_leaves(text)?;
     if strings.is_empty() {
         return None;
     }

@@ -54,18 +54,15 @@ impl Lexicon {
         self.classes[number as usize]
     }
 
-    /// Adds the numbers of all identifiers in `text` to `into`, in their order, each once.
+    /// Adds the numbers of all identifiers in `text` to `into`, in their order, as often as they occur.
     pub fn read(&mut self, text: &str, into: &mut Vec<u32>) {
-        let start = into.len();
         each(text, |word, class| {
             let next = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
             let number = *self.numbers.entry(hash(word)).or_insert(next);
             if number == next {
                 self.classes.push(class);
             }
-            if !into[start..].contains(&number) {
-                into.push(number);
-            }
+            into.push(number);
         });
     }
 }
@@ -172,7 +169,7 @@ mod tests {
         let mut numbers = Vec::new();
         lexicon.read("foo_bar baz_qux foo_bar", &mut numbers);
         lexicon.read("baz_qux", &mut numbers);
-        assert_eq!(numbers, [0, 1, 1]);
+        assert_eq!(numbers, [0, 1, 0, 1]);
         assert_eq!(lexicon.class(0), Class::Telling);
     }
 }

@@ -7,18 +7,18 @@
 use super::decision::Decision;
 use super::digest;
 use super::draft::Draft;
-use super::fill::Pool;
+use super::fill::{self, Pool};
 use super::superseded::{Relations, relations};
 use super::survey::{Round, Survey};
 use super::{Budget, Policy, Tokens, ToolKind};
 use crate::{Kind, Role};
 
 /// How much of the room the latest rounds take verbatim, in hundredths, however many they are.
-const RECENT_SHARE: u64 = 40;
+const RECENT_SHARE: u64 = 30;
 /// How much they may take up to the number of calls that are to be kept.
-const RECENT_SHARE_MAX: u64 = 60;
+const RECENT_SHARE_MAX: u64 = 50;
 /// What calls and masks may take, in hundredths, before the oldest become a summary.
-const FLOOR_SHARE: u64 = 60;
+const FLOOR_SHARE: u64 = 90;
 /// What a masked result takes.
 const MASK_TOKENS: u64 = 24;
 /// How much of the goal a summary may take, in hundredths, and how much at most.
@@ -141,16 +141,36 @@ impl<'d, 'a> Step<'d, 'a> {
         calls + results
     }
 
+    /// Returns what a call takes when its large strings are marks only.
     fn least_of_call(&self, call: usize) -> u64 {
-        // Large strings shrink to a mark; what is around them stays.
-        self.survey().sizes[call].0.min(80)
+        let size = self.survey().sizes[call].0;
+        let Some(of) = self.survey().entries[call].as_call() else { return size };
+        let text = of.input.text();
+        let large =
+            fill::large_strings(of).map_or(0, |strings| strings.iter().map(std::ops::Range::len).sum());
+        if large == 0 {
+            return size;
+        }
+        let share = u64::try_from(large * 100 / text.len().max(1)).unwrap_or(100);
+        size - size * share / 100 + MASK_TOKENS
+    }
+
+    /// Returns the rounds up to `end` that are still shown, in the order in which they go: the oldest first, those
+    /// that matter to what is being done last.
+    fn order(&self, end: usize) -> Vec<usize> {
+        let matters =
+            |at: &usize| self.survey().rounds[*at].pairs.clone().any(|pair| self.relations.matters[pair]);
+        let (last, mut order): (Vec<usize>, Vec<usize>) =
+            (0..end).filter(|at| !self.draft.is_gone(*at)).partition(matters);
+        order.extend(last);
+        order
     }
 
     /// Makes the oldest rounds a summary while calls and masks alone would fill the room.
     fn summarise_for_room(&mut self) {
         let survey = self.survey();
         let old = self.recent.min(survey.rounds.len().saturating_sub(1));
-        let shown: Vec<usize> = (0..old).filter(|at| !self.draft.is_gone(*at)).collect();
+        let shown = self.order(old);
         let recent: u64 = survey.rounds[old..].iter().map(|round| self.round_tokens(round).0).sum();
         let mut floor: u64 = shown.iter().map(|at| self.floor(&survey.rounds[*at])).sum::<u64>() + recent;
         let most = self.goal.percent(FLOOR_SHARE).0.max(recent);
@@ -170,19 +190,17 @@ impl<'d, 'a> Step<'d, 'a> {
 
     /// Makes further rounds a summary, from the oldest on, while something is in excess; the latest always stays.
     fn summarise_while(&mut self, excess: impl Fn(&Draft<'_>) -> Tokens) {
-        let last = self.survey().rounds.len().saturating_sub(1);
-        let mut next = 0;
+        let order = self.order(self.survey().rounds.len().saturating_sub(1));
+        let mut next = order.into_iter();
         loop {
             let over = excess(self.draft);
             let mut freed = Tokens(0);
-            while freed < over && next < last {
-                if !self.draft.is_gone(next) {
-                    let round = &self.survey().rounds[next];
-                    let before = self.whole_round_tokens(round);
-                    self.draft.leave_out(next, &Decision::Summarised);
-                    freed += before.less(self.whole_round_tokens(round));
-                }
-                next += 1;
+            while freed < over {
+                let Some(at) = next.next() else { break };
+                let round = &self.survey().rounds[at];
+                let before = self.whole_round_tokens(round);
+                self.draft.leave_out(at, &Decision::Summarised);
+                freed += before.less(self.whole_round_tokens(round));
             }
             if freed == Tokens(0) {
                 return;
@@ -269,7 +287,7 @@ impl<'d, 'a> Step<'d, 'a> {
                 continue;
             }
             for pair in round.pairs.clone() {
-                let weight = if at < count { self.weight(pair, count - at) } else { 0 };
+                let weight = self.weight(pair);
                 for entry in survey.pairs[pair].entries() {
                     let small = self.draft.size(entry).0 <= MASK_TOKENS + 12;
                     let is_source = at < count && !small && pool.take_source(self.draft, pair, entry, weight);
@@ -292,18 +310,16 @@ impl<'d, 'a> Step<'d, 'a> {
         pool
     }
 
-    /// Returns by how many hundredths the lines of a pair are worth more or less; `age` counts rounds.
-    fn weight(&self, pair: usize, age: usize) -> u64 {
-        let recency = 50 + 400 / (u64::try_from(age).unwrap_or(u64::MAX).saturating_add(7));
-        let pair_of = &self.survey().pairs[pair];
-        let mut weight = recency;
-        if self.relations.stale[pair] {
+    /// Returns by how many hundredths the lines of a pair are worth more or less.
+    fn weight(&self, pair: usize) -> u64 {
+        let mut weight = 100;
+        if self.relations.stale[pair] || self.survey().pairs[pair].usage.kind == ToolKind::Write {
             weight /= 2;
         }
-        if pair_of.usage.kind == ToolKind::Write {
-            weight /= 2;
+        if self.relations.matters[pair] {
+            weight *= 2;
         }
-        weight.max(1)
+        weight
     }
 
     /// Cuts what stayed as it is, the latest round included.

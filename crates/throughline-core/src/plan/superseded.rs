@@ -16,15 +16,28 @@ pub(super) struct Relations {
     pub by: Vec<Option<usize>>,
     /// Whether each pair shows a file that was written later.
     pub stale: Vec<bool>,
+    /// Whether each pair matters to what is being done: a failure that nothing resolved, the latest look at a file
+    /// that is being worked on, and the latest operation on it.
+    pub matters: Vec<bool>,
 }
+
+/// How many of the files that were written last are being worked on.
+const WORKING_SET: usize = 3;
+/// How many of the latest failures can still be open.
+const FAILURES_MAX: usize = 5;
 
 /// Finds what is superseded and what is stale.
 pub(super) fn relations(survey: &Survey<'_>) -> Relations {
     let count = survey.pairs.len();
     let mut later = Later::default();
-    let mut relations = Relations { by: vec![None; count], stale: vec![false; count] };
+    let mut relations =
+        Relations { by: vec![None; count], stale: vec![false; count], matters: vec![false; count] };
     for (at, pair) in survey.pairs.iter().enumerate().rev() {
-        if pair.result.is_none() || pair.failed {
+        if pair.result.is_none() {
+            continue;
+        }
+        relations.matters[at] = later.makes_matter(pair);
+        if pair.failed {
             continue;
         }
         relations.stale[at] = later.makes_stale(pair);
@@ -43,9 +56,33 @@ struct Later<'s> {
     writes: BTreeMap<&'s str, usize>,
     commands: BTreeMap<(&'s str, u64), usize>,
     calls: BTreeMap<u64, usize>,
+    /// What was done with success.
+    done: BTreeSet<(ToolKind, &'s str)>,
+    /// Files as far as they are being worked on, and whether the latest look at them was met.
+    working: Vec<(&'s str, bool)>,
+    failures: usize,
 }
 
 impl<'s> Later<'s> {
+    fn makes_matter(&mut self, pair: &'s Pair) -> bool {
+        let Some(key) = pair.usage.key.as_deref() else { return false };
+        let kind = pair.usage.kind;
+        if pair.failed {
+            self.failures += 1;
+            return !self.done.contains(&(kind, key)) && self.failures <= FAILURES_MAX;
+        }
+        self.done.insert((kind, key));
+        let room = self.working.len() < WORKING_SET;
+        match (kind, self.working.iter_mut().find(|(file, _)| *file == key)) {
+            (ToolKind::Write, None) if room => {
+                self.working.push((key, false));
+                true
+            }
+            (ToolKind::Read, Some((_, met))) => !std::mem::replace(met, true),
+            _ => false,
+        }
+    }
+
     fn makes_stale(&self, pair: &Pair) -> bool {
         let key = pair.usage.key.as_deref();
         pair.usage.kind == ToolKind::Read && key.is_some_and(|file| self.written.contains(file))
@@ -192,6 +229,27 @@ mod tests {
     fn other_tools_are_superseded_only_by_the_same_result() {
         check("o:down o:down", "", "");
         check("o:down=same o:down=same", "0<1", "");
+    }
+
+    #[test]
+    fn open_failures_and_files_under_work_matter() {
+        let entries = [
+            call("a", "Read", r#"{"file_path":"x"}"#),
+            result("a", "old"),
+            call("b", "Read", r#"{"file_path":"x"}"#),
+            result("b", "new"),
+            call("c", "Bash", r#"{"command":"make"}"#),
+            settled("c", "no rule", Outcome::Error),
+            call("d", "Bash", r#"{"command":"ls"}"#),
+            settled("d", "denied", Outcome::Error),
+            call("e", "Edit", r#"{"file_path":"x"}"#),
+            result("e", "done"),
+            call("f", "Bash", r#"{"command":"make"}"#),
+            result("f", "built"),
+        ];
+        let sizes = vec![Tokens(10); entries.len()];
+        let relations = relations(&Survey::of(&entries, &sizes, &ToolRules::default()));
+        assert_eq!(relations.matters, [false, true, false, true, true, false]);
     }
 
     #[test]
