@@ -8,9 +8,12 @@ use crate::routing::Listings;
 use crate::telemetry::{StoreUse, Telemetry};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use throughline_core::Text;
 use throughline_store::{History, Moment, Standing};
+
+/// How long a WebSocket lasts; OpenResponses sets it.
+const SOCKET_LASTS: Duration = Duration::from_secs(60 * 60);
 
 /// What all exchanges share.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub struct Gateway {
     pub background: Arc<Background>,
     /// What is waited for before the gateway stops.
     pub drain: Arc<Drain>,
+    /// How long a WebSocket lasts.
+    pub socket_lasts: Duration,
     /// Verdicts and switches, as the history had them when they were last read.
     standing: RwLock<Arc<Standing>>,
     /// Where the simulated backend listens, if one is needed.
@@ -81,6 +86,7 @@ impl Gateway {
             telemetry: Arc::default(),
             background: Arc::default(),
             drain: Arc::default(),
+            socket_lasts: SOCKET_LASTS,
             standing: RwLock::new(Arc::new(standing)),
             simulated,
         })

@@ -8,12 +8,14 @@
 //! 5. The answer is relayed, and its end held back until the history has it.
 
 mod background;
+pub mod clients;
 mod compact;
 mod count;
 mod deliver;
 mod identity;
 mod items;
 mod open;
+mod permit;
 mod place;
 mod prompting;
 mod record;

@@ -3,6 +3,8 @@
 //! Until then the client has seen nothing, and another form or another backend may still be tried. A stream
 //! that opens with an error counts as an error.
 
+use super::clients::reasoning_events;
+use super::permit::Permit;
 use super::prompting::{Prompted, prompt};
 use super::relay::Relay;
 use super::{Running, backend_failed, record};
@@ -42,6 +44,9 @@ pub(super) enum Unopened {
 
 /// Headers of the client that a backend of the same dialect understands.
 const FORWARDED: [&str; 4] = ["anthropic-beta", "anthropic-version", "openai-beta", "openai-organization"];
+
+/// An answer that calls what it may not: nothing is wrong with the request, and asking again would not help.
+const NOT_ALLOWED: Failed = Failed::Status { status: 500, retry_after: None, rejection: None };
 
 impl Running {
     /// Sends the request to a destination and waits for the beginning of the answer.
@@ -107,13 +112,15 @@ async fn read(
         return Err(refused(answered, dialect).await);
     }
     if !answered.is_stream() {
-        return read_whole(answered, prompted).await;
+        return read_whole(answered, prompted, &Permit::of(&running.ask)).await;
     }
-    let way = prompted.way(&running.ask, &running.stamp);
-    let mut relay = Relay::new(dialect, prompted.restorer.clone(), way);
+    let mut way = prompted.way(&running.ask, &running.stamp);
+    way.name_reasoning(reasoning_events(&running.headers));
+    let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask));
     let (mut answered, mut out) = (answered, String::new());
     while !relay.has_begun() && pump(&mut answered, &mut relay, &mut out).await {}
     match relay.ending() {
+        Some(Ending::Failed(failure)) if relay.was_refused() => Err((NOT_ALLOWED, failure.clone())),
         Some(Ending::Failed(failure)) => {
             let status = status_of(failure.kind);
             let failure = failure.clone();
@@ -125,7 +132,11 @@ async fn read(
     }
 }
 
-async fn read_whole(answered: Answered, prompted: &Prompted) -> Result<Answer, (Failed, Failure)> {
+async fn read_whole(
+    answered: Answered,
+    prompted: &Prompted,
+    permit: &Permit,
+) -> Result<Answer, (Failed, Failure)> {
     let bad = |message: String| (Failed::TimedOut, backend_failed(message));
     let body = answered.whole().await.map_err(|error| bad(error.to_string()))?;
     let text = String::from_utf8(body.into()).map_err(|_| bad("the answer is not UTF-8".to_owned()))?;
@@ -137,6 +148,9 @@ async fn read_whole(answered: Answered, prompted: &Prompted) -> Result<Answer, (
         return Err((Failed::Status { status, retry_after: None, rejection: None }, failure.clone()));
     }
     prompted.restorer.restore(&mut reply);
+    if let Some(failure) = permit.refusal_of(&reply) {
+        return Err((NOT_ALLOWED, failure));
+    }
     Ok(Answer::Whole(Box::new(reply), vec![event]))
 }
 

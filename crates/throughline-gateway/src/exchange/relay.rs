@@ -5,11 +5,12 @@
 //! the record, the reply is assembled, and whatever ends the answer is held back: the history must be
 //! durable before the client is told that the turn is over.
 
-use throughline_core::{Ask, Assembler, Dialect, Ending, Failure, Frame, Reply, Text};
+use super::permit::Permit;
+use throughline_core::{Ask, Assembler, BlockKind, Dialect, Ending, Failure, Frame, Reply, Text};
 use throughline_store::{Moment, ProviderEvent};
 use throughline_wire::json::{Document, Edit, Kind, Writer, patch, quote};
 use throughline_wire::sse::{SseDecoder, SseError, SseEvent, write_event};
-use throughline_wire::{MAX_EVENT_BYTES, Outgoing, Restorer, StreamDecoder, StreamEncoder};
+use throughline_wire::{MAX_EVENT_BYTES, Outgoing, ReasoningEvents, Restorer, StreamDecoder, StreamEncoder};
 
 /// Relays one streamed answer.
 pub struct Relay {
@@ -18,6 +19,9 @@ pub struct Relay {
     restorer: Restorer,
     assembler: Assembler,
     way: Way,
+    permit: Permit,
+    /// Whether the answer was ended because it calls what it may not.
+    refused: bool,
     /// What ends the answer, held back until the history has it.
     closing: String,
     /// The whole answer as a forwarded stream gives it at its end.
@@ -26,6 +30,8 @@ pub struct Relay {
     begun: bool,
     /// The first and the last event that was forwarded, to go by if the stream breaks off.
     forwarded: Option<(Text, Text)>,
+    /// The events of items that were forwarded whole, likewise.
+    done: Vec<Text>,
     events: Vec<ProviderEvent>,
 }
 
@@ -53,6 +59,15 @@ pub struct Terms {
     pub conversation: Option<Text>,
 }
 
+impl Way {
+    /// Chooses what the events of raw reasoning are called, where they are written anew.
+    pub fn name_reasoning(&mut self, names: ReasoningEvents) {
+        if let Self::Translate(encoder) = self {
+            encoder.set_reasoning_events(names);
+        }
+    }
+}
+
 impl Terms {
     /// Returns what the request leans on, which no backend is told of.
     #[must_use]
@@ -69,18 +84,21 @@ impl Terms {
 impl Relay {
     /// Returns a relay for the answer of a backend that speaks `dialect`.
     #[must_use]
-    pub fn new(dialect: Dialect, restorer: Restorer, way: Way) -> Self {
+    pub fn new(dialect: Dialect, restorer: Restorer, way: Way, permit: Permit) -> Self {
         Self {
             sse: SseDecoder::new(MAX_EVENT_BYTES),
             decoder: StreamDecoder::new(dialect),
             restorer,
             assembler: Assembler::new(dialect),
             way,
+            permit,
+            refused: false,
             closing: String::new(),
             whole: None,
             ending: None,
             begun: false,
             forwarded: None,
+            done: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -107,8 +125,14 @@ impl Relay {
         let broke = frames.iter().any(|frame| matches!(frame, Frame::Closed(ending) if !is_stop(ending)));
         self.handle_frames(frames, out);
         if broke && let Way::Forward { dialect, .. } = &self.way {
-            self.break_off(*dialect);
+            self.break_off(*dialect, &super::broken_off());
         }
+    }
+
+    /// Says whether the answer was ended because it calls what it may not.
+    #[must_use]
+    pub const fn was_refused(&self) -> bool {
+        self.refused
     }
 
     /// Ends an answer that is written anew, because somebody called it off.
@@ -116,17 +140,16 @@ impl Relay {
         self.handle_frames(vec![Frame::Closed(Ending::Cancelled)], out);
     }
 
-    /// Tells the client that a forwarded stream broke off, in the way of the dialect.
-    fn break_off(&mut self, dialect: Dialect) {
-        let failure = super::broken_off();
+    /// Tells the client that a forwarded stream is over before its end, in the way of the dialect.
+    fn break_off(&mut self, dialect: Dialect, failure: &Failure) {
         let response =
             self.forwarded.as_ref().filter(|_| dialect == Dialect::Responses).and_then(|(first, last)| {
-                let response = failed(&whole(first)?, &failure)?;
+                let response = failed(&whole(first)?, &self.done, failure)?;
                 let last = Document::parse(last.as_str()).ok()?;
                 Some((response, last.root().field("sequence_number")?.as_u64()?))
             });
         let Some((response, number)) = response else {
-            let body = throughline_wire::encode_error(dialect, &failure);
+            let body = throughline_wire::encode_error(dialect, failure);
             return write_event(&mut self.closing, error_event(dialect), &body);
         };
         let mut writer = Writer::with_capacity(response.len() + 64);
@@ -178,9 +201,15 @@ impl Relay {
     }
 
     fn handle_event(&mut self, event: SseEvent, now: Moment, out: &mut String) {
+        if self.refused {
+            return;
+        }
         let mut frames = Vec::new();
         self.decoder.handle_event(&event, &mut frames);
-        if let Way::Forward { dialect, terms } = &self.way {
+        let refusal = frames.iter().find_map(|frame| self.refusal(frame));
+        if let (Way::Forward { dialect, .. }, Some(failure)) = (&self.way, &refusal) {
+            self.break_off(*dialect, failure);
+        } else if let Way::Forward { dialect, terms } = &self.way {
             let ends = self.ending.is_some() || frames.iter().any(|frame| matches!(frame, Frame::Closed(_)));
             let data = renamed(*dialect, &event.data, terms);
             let data = data.map_or_else(|| event.data.clone(), Text::from);
@@ -189,11 +218,22 @@ impl Relay {
             if ends && *dialect == Dialect::Responses {
                 self.whole = whole(&data).or(self.whole.take());
             }
+            if event.name.as_deref() == Some("response.output_item.done") {
+                self.done.push(data.clone());
+            }
             let first = self.forwarded.take().map_or_else(|| data.clone(), |(first, _)| first);
             self.forwarded = Some((first, data));
         }
         self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
         self.handle_frames(frames, out);
+    }
+
+    /// Returns what is wrong with a call that begins, if it may not.
+    fn refusal(&self, frame: &Frame) -> Option<Failure> {
+        match frame {
+            Frame::Begun { kind: BlockKind::Call { name, .. }, .. } => self.permit.refusal(name),
+            _ => None,
+        }
     }
 
     fn handle_frames(&mut self, frames: Vec<Frame>, out: &mut String) {
@@ -202,6 +242,16 @@ impl Relay {
             self.restorer.handle_frame(frame, &mut restored);
         }
         for frame in restored {
+            if self.refused {
+                return;
+            }
+            let frame = match self.refusal(&frame) {
+                Some(failure) => {
+                    self.refused = true;
+                    Frame::Closed(Ending::Failed(failure))
+                }
+                None => frame,
+            };
             self.assembler.handle_frame(&frame);
             self.begun |= matches!(frame, Frame::Begun { .. });
             if let Frame::Closed(ending) = &frame {
@@ -255,16 +305,27 @@ const fn error_event(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-/// Returns a response that has failed, as one that was under way.
-fn failed(response: &str, failure: &Failure) -> Option<String> {
+/// Returns a response that has failed, as one that was under way, with the items that are all there.
+fn failed(response: &str, done: &[Text], failure: &Failure) -> Option<String> {
+    let mut output = Writer::new();
+    output.begin_array();
+    for event in done {
+        let document = Document::parse(event.as_str()).ok()?;
+        output.raw(document.root().field("item")?.raw());
+    }
+    output.end_array();
+    let output = output.into_string();
     let mut error = Writer::new();
     error.begin_object();
     error.field_str("code", failure.code.as_deref().unwrap_or("server_error"));
     error.field_str("message", &failure.message);
     error.end_object();
     let error = error.into_string();
-    let edits =
-        [Edit::Set { name: "status", value: "\"failed\"" }, Edit::Set { name: "error", value: &error }];
+    let edits = [
+        Edit::Set { name: "status", value: "\"failed\"" },
+        Edit::Set { name: "error", value: &error },
+        Edit::Set { name: "output", value: &output },
+    ];
     patch(response, &edits).ok()
 }
 

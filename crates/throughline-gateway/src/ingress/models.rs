@@ -2,6 +2,7 @@
 
 use super::{Ingress, admit};
 use crate::config::Config;
+use crate::exchange::clients::is_codex;
 use crate::ingress::reject::{own, reject};
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -26,6 +27,10 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
     writer.begin_array();
     names.iter().for_each(|name| write(&mut writer, dialect, name));
     writer.end_array();
+    if is_codex(request.headers()) {
+        // Codex looks for its own catalogue; an empty one leaves it with what it knows itself.
+        writer.field_raw("models", "[]");
+    }
     if dialect == Dialect::Messages {
         writer.field_bool("has_more", false);
         write_end(&mut writer, "first_id", names.first());

@@ -22,15 +22,11 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 use throughline_core::{Dialect, Failure, FailureKind, Text};
 use throughline_wire::json::{DecodeError, Document, Edit, Kind, Writer, patch, quote};
 use throughline_wire::sse::{SseDecoder, SseEvent};
 use throughline_wire::{MAX_EVENT_BYTES, encode_error, status_of};
 use tokio::time::{Instant, sleep_until};
-
-/// How long a connection lasts; the specification sets it.
-const LASTS: Duration = Duration::from_secs(60 * 60);
 
 /// How many requests may wait for their turn; more are left in the network until there is room.
 const REQUESTS_WAITING_MAX: usize = 4;
@@ -103,7 +99,7 @@ async fn upgrade(ingress: Ingress, request: Request) -> Result<Response, Failure
 
 impl Connection {
     fn new(ingress: Ingress, headers: HeaderMap, socket: WebSocket, frame_bytes: usize) -> Self {
-        let until = Instant::now() + LASTS;
+        let until = Instant::now() + ingress.gateway.socket_lasts;
         let _held = ingress.gateway.drain.hold();
         let waiting = VecDeque::new();
         Self { _held, frame_bytes, ingress, headers, socket, waiting, remembered: None, until }

@@ -50,6 +50,15 @@ impl House {
     }
 
     pub async fn with_history(rooms: Vec<Room>, history: Arc<dyn History>) -> Self {
+        Self::altered(rooms, history, |_| {}).await
+    }
+
+    /// Returns a house whose gateway is not quite as it would be.
+    pub async fn altered(
+        rooms: Vec<Room>,
+        history: Arc<dyn History>,
+        alter: impl FnOnce(&mut Gateway),
+    ) -> Self {
         let mut sims = BTreeMap::new();
         let mut toml = String::from("listen = \"127.0.0.1:0\"\n");
         for room in rooms {
@@ -66,7 +75,9 @@ impl House {
         }
         let flags = Flags { config: Some("throughline.toml".into()), ..Flags::default() };
         let config = load(&Map(toml), &flags).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let gateway = Arc::new(Gateway::build(config, history, None).await.unwrap());
+        let mut gateway = Gateway::build(config, history, None).await.unwrap();
+        alter(&mut gateway);
+        let gateway = Arc::new(gateway);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();

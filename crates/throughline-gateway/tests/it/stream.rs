@@ -79,8 +79,12 @@ impl Seen {
                 self.open.insert(index.unwrap(), id);
             }
             "response.content_part.added" => drop(self.parts.insert(part(), String::new())),
-            "response.output_text.delta" => *self.parts.get_mut(&part()).unwrap() += text("delta"),
-            "response.output_text.done" => assert_eq!(self.parts[&part()], text("text")),
+            "response.output_text.delta" | "response.reasoning.delta" | "response.reasoning_text.delta" => {
+                *self.parts.get_mut(&part()).unwrap() += text("delta");
+            }
+            "response.output_text.done" | "response.reasoning.done" | "response.reasoning_text.done" => {
+                assert_eq!(self.parts[&part()], text("text"));
+            }
             "response.content_part.done" => {
                 let so_far = self.parts.remove(&part()).unwrap();
                 assert_eq!(event["part"]["text"], so_far);

@@ -5,8 +5,12 @@ use crate::house::{House, Room, one_of_each};
 use crate::socket::Socket;
 use crate::stream::{check_response, check_stream};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 use throughline_core::Dialect;
+use throughline_gateway::gateway::Gateway;
 use throughline_sim::Script;
+use throughline_store::Memory;
 use tokio_tungstenite::tungstenite::Message;
 
 fn create(backend: Dialect, input: &str) -> Value {
@@ -249,5 +253,49 @@ async fn a_frame_that_is_too_large_is_told_so_before_the_connection_is_closed() 
     assert_eq!(turn.code(), "throughline_body_too_large");
     assert_eq!(turn.last()["status"], 413);
     assert_eq!(socket.closed().await, 1009);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_has_lasted_long_enough_is_told_so() {
+    let alter = |gateway: &mut Gateway| gateway.socket_lasts = Duration::ZERO;
+    let house = House::altered(one_of_each(), Arc::new(Memory::new()), alter).await;
+    let mut socket = Socket::open(&house.url).await;
+    let turn = socket.turn().await;
+    assert_eq!(turn.code(), "websocket_connection_limit_reached");
+    assert_eq!(socket.closed().await, 1000);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn fields_about_the_transport_are_passed_over() {
+    let house = House::new(one_of_each()).await;
+    let mut socket = Socket::open(&house.url).await;
+    for backend in Dialect::ALL {
+        let mut frame = create(backend, "Hello");
+        for (name, value) in
+            [("stream", json!(false)), ("background", json!(true)), ("stream_options", json!({}))]
+        {
+            frame[name] = value;
+        }
+        check_stream(&socket.ask(&frame).await.0);
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_continuation_with_a_result_of_no_call_fails_and_is_forgotten() {
+    let house = House::new(one_of_each()).await;
+    let mut socket = Socket::open(&house.url).await;
+    for backend in Dialect::ALL {
+        let first = socket.ask(&create(backend, "Hello")).await;
+        let mut bad = continuing(backend, "", first.completed());
+        bad["input"] = json!([{"type": "function_call_output", "call_id": "call_nobody", "output": "x"}]);
+        let failed = socket.ask(&bad).await;
+        assert_eq!(failed.last()["status"], 400, "{failed:?}");
+        assert_eq!(failed.last()["error"]["param"], "input[0].call_id");
+        let again = socket.ask(&continuing(backend, "on", first.completed())).await;
+        assert_eq!(again.code(), "previous_response_not_found");
+    }
     house.stop().await;
 }

@@ -24,6 +24,37 @@ fn decisions_argue() {
 }
 
 #[test]
+fn the_tests_that_the_conformance_table_names_are_there() {
+    let tree = tree();
+    let table = tree.iter().find(|source| source.path == "docs/conformance.md").expect("the table is there");
+    let mut findings = Vec::new();
+    let mut named = 0;
+    for (line, test) in
+        table.numbered_lines().flat_map(|(line, text)| named_tests(text).map(move |test| (line, test)))
+    {
+        named += 1;
+        let (module, name) = test;
+        let path = format!("crates/throughline-gateway/tests/it/{module}.rs");
+        let function = format!("async fn {name}()");
+        if !tree.iter().any(|source| source.path == path && source.text.contains(&function)) {
+            findings.push(Finding::new(
+                &table.path,
+                line,
+                format!("names {module}::{name}, which is not there"),
+            ));
+        }
+    }
+    assert!(named > 50, "only {named} tests are named; has the form of the table changed?");
+    assert_none(&findings);
+}
+
+/// Returns the tests that a row of a table names, by module and name.
+fn named_tests(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    let row = if line.starts_with('|') { line } else { "" };
+    row.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"))
+}
+
+#[test]
 fn relative_links_lead_somewhere() {
     let mut findings = Vec::new();
     for document in tree().iter().filter(|source| is_document(&source.path)) {
