@@ -1,0 +1,181 @@
+//! The toolbox: every tool there is, behind one door.
+
+use crate::arguments::{self, Refused};
+use crate::call::{Call, Effect};
+use crate::catalog::{Builtin, Declaration};
+use crate::edits::{self, EditError};
+use crate::limits::Limits;
+use crate::outcome::{Outcome, OutcomeKind};
+use crate::preview::{self, Preview};
+use crate::shell::Shell;
+use crate::workdir::Workdir;
+use crate::{glob, grep, ls, read};
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The tools of one working directory.
+///
+/// ```
+/// use throughline_tools::{Context, Limits, Shell, Toolbox, Workdir};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+/// # let directory = std::env::temp_dir();
+/// let toolbox = Toolbox::new(Workdir::open(&directory)?, Limits::default(), Shell::direct()?);
+/// let call = toolbox.check("list_dir", "{}")?;
+/// let outcome = toolbox.run(&call, &Context::default()).await;
+/// assert!(outcome.output.starts_with(r#"{"path":".","entries":["#));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Toolbox {
+    workdir: Arc<Workdir>,
+    limits: Limits,
+    shell: Shell,
+}
+
+/// What surrounds one run of a tool.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// Calls the run off.
+    pub cancel: CancellationToken,
+    /// How long it may take at most, if less than the tool's own limit.
+    pub time_limit: Option<Duration>,
+}
+
+impl Toolbox {
+    /// Returns a toolbox on a working directory.
+    #[must_use]
+    pub fn new(workdir: Workdir, limits: Limits, shell: Shell) -> Self {
+        Self { workdir: Arc::new(workdir), limits, shell }
+    }
+
+    /// Returns the shell that commands run with.
+    #[must_use]
+    pub fn shell(&self) -> &Shell {
+        &self.shell
+    }
+
+    /// Returns the tools for a request, always in the same order.
+    #[must_use]
+    pub fn declare(&self) -> Vec<Declaration> {
+        Builtin::declarations().collect()
+    }
+
+    /// Returns the name of the tool that `name` means, which may be a name that other agents use for it.
+    ///
+    /// One tool of other agents does the work of several of ours; for it, this is the first of them.
+    #[must_use]
+    pub fn resolve(&self, name: &str) -> Option<&'static str> {
+        Builtin::find(name).map(Builtin::name)
+    }
+
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tool, or its arguments cannot be used. The error tells the model what to mend.
+    pub fn check(&self, name: &str, arguments: &str) -> Result<Call, Refused> {
+        match Builtin::find(name) {
+            Some(tool) => arguments::read(tool, arguments),
+            None => Err(Refused::UnknownTool { name: name.to_owned(), known: self.names() }),
+        }
+    }
+
+    /// Returns what a call would do, without doing it.
+    pub async fn preview(&self, call: &Call) -> Preview {
+        let (workdir, limits, call) = (Arc::clone(&self.workdir), self.limits.clone(), call.clone());
+        let made = tokio::task::spawn_blocking(move || preview::of(&workdir, &limits, &call)).await;
+        made.unwrap_or_else(|error| Preview { problem: Some(error.to_string()), ..Preview::default() })
+    }
+
+    /// Runs a call.
+    ///
+    /// It ends within its time limit, and soon after it is called off. Dropping the future ends a command too.
+    pub async fn run(&self, call: &Call, context: &Context) -> Outcome {
+        match call {
+            Call::Bash(bash) => self.shell.run(&self.workdir, &self.limits, bash, context).await,
+            call => self.run_on_files(call, context).await,
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.declare().into_iter().map(|it| it.name.into_owned()).collect()
+    }
+
+    async fn run_on_files(&self, call: &Call, context: &Context) -> Outcome {
+        let stop = context.cancel.child_token();
+        let _stops_when_dropped = stop.clone().drop_guard();
+        let work = Work {
+            workdir: Arc::clone(&self.workdir),
+            limits: self.limits.clone(),
+            call: call.clone(),
+            stop: stop.clone(),
+        };
+        let mut running = tokio::task::spawn_blocking(move || work.run());
+        let own = self.limits.file_time_max;
+        let limit = context.time_limit.map_or(own, |limit| limit.min(own));
+        // The work is always waited for: what it has begun to write must not go on behind the caller's back.
+        let (joined, kind) = tokio::select! {
+            joined = &mut running => (joined, OutcomeKind::Done),
+            () = context.cancel.cancelled() => (running.await, OutcomeKind::Cancelled),
+            () = tokio::time::sleep(limit) => {
+                stop.cancel();
+                (running.await, OutcomeKind::TimedOut)
+            }
+        };
+        let (mut outcome, cut_short) =
+            joined.unwrap_or_else(|error| (Outcome::failed(format!("the tool broke: {error}")), false));
+        if cut_short && kind != OutcomeKind::Done {
+            outcome.kind = kind;
+        }
+        outcome
+    }
+}
+
+/// A call that needs nothing but files.
+struct Work {
+    workdir: Arc<Workdir>,
+    limits: Limits,
+    call: Call,
+    stop: CancellationToken,
+}
+
+impl Work {
+    /// Returns the outcome, and whether it is less than was asked for because of `stop`.
+    fn run(&self) -> (Outcome, bool) {
+        if self.stop.is_cancelled() {
+            return (Outcome::failed(EditError::Stopped.to_string()), true);
+        }
+        let (workdir, limits) = (&*self.workdir, &self.limits);
+        let outcome = match &self.call {
+            Call::Read(call) => told(read::run(workdir, limits, call)),
+            Call::Ls(call) => told(ls::run(workdir, limits, call)),
+            Call::Glob(call) => told(glob::run(workdir, limits, call, &self.stop)),
+            Call::Grep(call) => told(grep::run(workdir, limits, call, &self.stop)),
+            call => match self.edit(call) {
+                Err(error @ EditError::Stopped) => return (Outcome::failed(error.to_string()), true),
+                edited => told(edited),
+            },
+        };
+        let searches = matches!(self.call, Call::Glob(_) | Call::Grep(_));
+        (outcome, searches && self.stop.is_cancelled())
+    }
+
+    fn edit(&self, call: &Call) -> Result<Outcome, EditError> {
+        debug_assert_eq!(call.effect(), Effect::Edits);
+        let plan = edits::plan(&self.workdir, &self.limits, call)?;
+        if self.stop.is_cancelled() {
+            return Err(EditError::Stopped);
+        }
+        plan.commit(&self.workdir)
+    }
+}
+
+fn told<E: Display>(result: Result<Outcome, E>) -> Outcome {
+    result.unwrap_or_else(|error| Outcome::failed(error.to_string()))
+}

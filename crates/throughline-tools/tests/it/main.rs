@@ -1,0 +1,11 @@
+//! The tools, from outside: every one of them on a real directory.
+
+mod arguments;
+mod bench;
+mod edits;
+mod escapes;
+mod files;
+mod patches;
+mod preview;
+mod search;
+mod shell;
