@@ -10,6 +10,12 @@ use throughline_core::{Ask, Text};
 /// The header by which a client names a conversation itself.
 pub const CONVERSATION_HEADER: &str = "x-throughline-conversation";
 
+/// Returns the mark under which the history keeps what a client says about a conversation as such.
+#[must_use]
+pub fn conversation_mark(id: &str) -> Text {
+    Text::from(format!("conversation:{id}"))
+}
+
 /// How a request says which conversation it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {

@@ -23,7 +23,7 @@ mod relay;
 mod warm;
 
 pub use count::count;
-pub use identity::CONVERSATION_HEADER;
+pub use identity::{CONVERSATION_HEADER, conversation_mark};
 
 use crate::capability::{self, Ability, Decision};
 use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};

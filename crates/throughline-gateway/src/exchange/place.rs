@@ -5,7 +5,7 @@
 //! from the request. Instructions always come from the request: they are not inherited.
 
 use super::compact;
-use super::identity::Claim;
+use super::identity::{Claim, conversation_mark};
 use std::collections::BTreeSet;
 use throughline_core::{Ask, ConversationId, Dialect, Entry, EntryId, Kind, Seal, Side, Text};
 use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chains};
@@ -118,6 +118,10 @@ async fn behind_conversation(history: &dyn History, id: &Text, ask: &Ask) -> Res
     let located = history.locate(Locate::Conversation(ConversationId::new(id.clone()))).await?;
     let Located { conversation, entry: parent, .. } =
         located.ok_or_else(|| PlaceError::NoSuchConversation(id.clone()))?;
+    let said = history.exchanges(Exchanges::Response(conversation_mark(id))).await?;
+    if said.items.iter().any(|exchange| exchange.response.as_ref().is_some_and(|mark| mark.deleted)) {
+        return Err(PlaceError::NoSuchConversation(id.clone()));
+    }
     let known = branch(history, parent.as_ref()).await?;
     let history = joined(ask, known, 0);
     Ok(Placed { conversation, identified: "conversation", key: None, parent, known: 0, history })

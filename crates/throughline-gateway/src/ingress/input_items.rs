@@ -8,7 +8,7 @@ use super::Ingress;
 use super::reject::own;
 use super::responses::{stored, unreadable};
 use std::collections::BTreeMap;
-use throughline_core::{Entry, Failure, FailureKind, Kind, Text};
+use throughline_core::{Entry, EntryId, Failure, FailureKind, Kind, Text};
 use throughline_store::{Entries, Kept};
 use throughline_wire::encode_items;
 use throughline_wire::json::{Document, Edit, Node, SyntaxError, Writer, patch, quote};
@@ -48,10 +48,22 @@ pub async fn page(
     id: &str,
     parameters: &BTreeMap<String, String>,
 ) -> Result<String, Failure> {
-    let wanted = Wanted::read(parameters)?;
     let exchange = stored(ingress, id).await?;
-    let kept = match exchange.before {
-        Some(before) => ingress.gateway.history.entries(Entries::Branch(before)).await,
+    page_behind(ingress, exchange.before, parameters).await
+}
+
+/// Returns a page of the items up to and including that entry.
+///
+/// # Errors
+/// When a parameter is wrong, or the history cannot be read.
+pub async fn page_behind(
+    ingress: &Ingress,
+    last: Option<EntryId>,
+    parameters: &BTreeMap<String, String>,
+) -> Result<String, Failure> {
+    let wanted = Wanted::read(parameters)?;
+    let kept = match last {
+        Some(last) => ingress.gateway.history.entries(Entries::Branch(last)).await,
         None => Ok(Vec::new()),
     };
     let mut items = items_of(&kept.map_err(|error| unreadable(&error))?);
@@ -83,6 +95,15 @@ impl Wanted {
             after: parameters.get("after").map(|after| Text::from(after.as_str())),
         })
     }
+}
+
+/// Returns entries that have just been kept, under these ids, as a list of items.
+#[must_use]
+pub fn list_of(entries: &[Entry], ids: &[EntryId]) -> String {
+    let written = encode_items(entries).into_iter().zip(ids);
+    let item = |(json, id): (Option<String>, &EntryId)| completed(&json?, id.as_str()).ok();
+    let items: Vec<Item> = written.filter_map(item).collect();
+    listed(&items, false)
 }
 
 /// Returns entries as items with everything that clients expect of one; `stamp` tells their ids from others.

@@ -2,6 +2,7 @@
 
 mod api;
 pub mod body;
+mod conversations;
 mod guard;
 pub mod input_items;
 mod metrics;
@@ -48,6 +49,12 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/v1/responses/{id}", get(responses::show).delete(responses::forget))
         .route("/v1/responses/{id}/input_items", get(responses::list_input))
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
+        .route("/v1/conversations", post(conversations::create))
+        .route(
+            "/v1/conversations/{id}",
+            get(conversations::show).post(conversations::update).delete(conversations::forget),
+        )
+        .route("/v1/conversations/{id}/items", get(conversations::list).post(conversations::add))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{id}", get(models::one))
         .route("/healthz", get(|| async { "ok\n" }))

@@ -133,6 +133,6 @@ pub(super) fn unreadable(error: &StoreError) -> Failure {
     own(FailureKind::Overloaded, "throughline_store_failed", format!("the history cannot be read: {error}"))
 }
 
-fn json(body: String) -> Response {
+pub(super) fn json(body: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }

@@ -10,6 +10,7 @@ mod bad_values;
 mod client;
 mod compact;
 mod conformance;
+mod conversations;
 mod demands;
 mod expiry;
 mod failover;

@@ -77,9 +77,51 @@ def responses(model, stream):
     openai.responses.delete(second.id)
 
 
+def background(model, stream):
+    if stream:
+        events = list(openai.responses.create(model=model, input=QUESTION, background=True, stream=True))
+        assert [event.sequence_number for event in events] == list(range(len(events)))
+        response = events[-1].response
+        again = openai.responses.retrieve(response.id, stream=True, starting_after=events[1].sequence_number)
+        assert [event.type for event in again] == [event.type for event in events[2:]]
+    else:
+        response = openai.responses.create(model=model, input=QUESTION, background=True)
+        while response.status in ("queued", "in_progress"):
+            response = openai.responses.retrieve(response.id)
+    assert response.status == "completed" and response.output_text
+    assert openai.responses.cancel(response.id).status == "completed"
+
+
+def compaction(model, stream):
+    compacted = openai.responses.compact(model=model, input=QUESTION)
+    # The SDK takes every message of an answer for one of the assistant.
+    items = [item.model_dump(exclude_none=True, warnings=False) for item in compacted.output]
+    assert items[-1]["type"] == "compaction"
+    fields = {"model": model, "input": items + [{"role": "user", "content": "Where were we?"}]}
+    if not stream:
+        assert openai.responses.create(**fields).output_text
+        return
+    with openai.responses.stream(**fields) as events:
+        assert events.get_final_response().output_text
+
+
+def conversation(model, stream):
+    items = [{"role": "user", "content": "The word is tangerine."}, {"role": "assistant", "content": "Noted."}]
+    begun = openai.conversations.create(items=items)
+    fields = {"model": model, "input": "From memory: what is the word?", "conversation": begun.id}
+    if stream:
+        with openai.responses.stream(**fields) as events:
+            response = events.get_final_response()
+    else:
+        response = openai.responses.create(**fields)
+    assert response.conversation.id == begun.id and "tangerine" in response.output_text
+    assert len(list(openai.conversations.items.list(begun.id))) == 4
+    openai.conversations.delete(begun.id)
+
+
 passed = 0
 for model in MODELS:
-    for client in (chat, messages, responses):
+    for client in (chat, messages, responses, background, compaction, conversation):
         for stream in (False, True):
             client(model, stream)
             passed += 1
