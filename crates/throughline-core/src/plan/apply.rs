@@ -2,7 +2,7 @@
 
 use super::decision::{Decision, Decisions, Taken};
 use super::marker;
-use crate::{Action, Call, Entry, Kind, Part, Report, Return, Side, Summary};
+use crate::{Action, Call, Entry, Kind, Part, Report, Return, Side, Summary, Text};
 
 /// Returns the entries as `decisions` show them.
 pub(super) fn apply(
@@ -60,16 +60,17 @@ fn action(decision: &Decision) -> Action {
 }
 
 /// Says why an entry is shown as it is.
-pub(super) fn reason(taken: &Taken) -> String {
+pub(super) fn reason(taken: &Taken) -> Text {
     let Taken { from, tokens, .. } = taken;
-    match &taken.decision {
-        Decision::Superseded { by } => format!("entry {by} shows it anew; {from} tokens, now {tokens}"),
-        Decision::Excerpt(_) if taken.stale => {
-            format!("excerpt of a file that was written since; {from} tokens, now {tokens}")
+    let why = match &taken.decision {
+        Decision::Summarised => return Text::from_static("went into the summary of the oldest calls"),
+        Decision::Dropped => return Text::from_static("a later call shows the same anew"),
+        Decision::Superseded { by } => {
+            return format!("entry {by} shows it anew; {from} tokens, now {tokens}").into();
         }
-        Decision::Excerpt(_) => format!("excerpt; {from} tokens, now {tokens}"),
-        Decision::Masked => format!("masked; {from} tokens, now {tokens}"),
-        Decision::Summarised => format!("went into the summary of the oldest calls; {from} tokens"),
-        Decision::Dropped => format!("superseded, or no room left; {from} tokens"),
-    }
+        Decision::Excerpt(_) if taken.stale => "excerpt of a file that was written since",
+        Decision::Excerpt(_) => "excerpt",
+        Decision::Masked => "masked",
+    };
+    format!("{why}; {from} tokens, now {tokens}").into()
 }

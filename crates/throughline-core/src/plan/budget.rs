@@ -38,7 +38,7 @@ impl Default for Budget {
             reserve: Tokens(0),
             tool_history: Some(Tokens(10_000)),
             recent_calls_to_keep: 6,
-            target_percent: 60,
+            target_percent: 50,
             policy: Policy::Default,
         }
     }

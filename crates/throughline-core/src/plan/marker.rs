@@ -29,14 +29,15 @@ pub(super) fn result_text(returned: &Return, taken: &Taken, recall: bool) -> Str
     match &taken.decision {
         Decision::Excerpt(ranges) => {
             let kept: usize = ranges.iter().map(|range| length(&text, range)).sum();
-            let left_out = text.chars().count().saturating_sub(kept);
+            let left_out = chars(&text).saturating_sub(kept);
             let mut shown = format!("[excerpt: {left_out} characters left out{notes}]\n");
             pieces(&mut shown, &text, ranges);
             shown
         }
         Decision::Superseded { .. } => format!("[left out: a later result shows this anew{notes}]"),
         _ => {
-            let lines = text.lines().count();
+            let lines =
+                text.bytes().filter(|byte| *byte == b'\n').count() + usize::from(!text.ends_with('\n'));
             let mut shown = format!("[left out: {lines} lines{notes}]");
             if returned.outcome.is_error() {
                 let told = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -77,8 +78,13 @@ fn media_words(parts: &[Part]) -> String {
     }
 }
 
+/// Counts the characters of a text; most are plain, and then there is nothing to count.
+fn chars(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
+}
+
 fn length(text: &str, range: &Range<u32>) -> usize {
-    text.get(usize_range(range)).map_or(0, |piece| piece.chars().count())
+    text.get(usize_range(range)).map_or(0, chars)
 }
 
 fn pieces(shown: &mut String, text: &str, ranges: &[Range<u32>]) {
@@ -120,7 +126,7 @@ fn arguments(text: &str, ranges: &[Range<u32>], handle: Handle, recall: bool) ->
         let range = usize_range(range);
         if range.start > end {
             let how = if is_first { how(handle, recall) } else { String::new() };
-            let left_out = text.get(end..range.start).map_or(0, |gap| gap.chars().count());
+            let left_out = text.get(end..range.start).map_or(0, chars);
             let _ = if is_first {
                 write!(shown, "[.. {left_out} characters left out{how} ..]")
             } else {

@@ -35,7 +35,7 @@ pub use handle::{Found, Handle, find};
 pub use tokens::{Count, Tokens};
 pub use tools::{ToolKind, ToolRule, ToolRules};
 
-use crate::{Entry, Report};
+use crate::{Entry, Report, Text};
 use draft::Draft;
 use std::collections::BTreeSet;
 use step::Step;
@@ -216,7 +216,7 @@ impl Plan {
     }
 
     /// Returns what was decided about each entry that is not shown as it came, and why.
-    pub fn reasons(&self) -> impl Iterator<Item = (&Taken, String)> {
+    pub fn reasons(&self) -> impl Iterator<Item = (&Taken, Text)> {
         self.decisions.taken.iter().map(|taken| (taken, apply::reason(taken)))
     }
 }
