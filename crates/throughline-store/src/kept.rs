@@ -271,6 +271,18 @@ impl Exchange {
             response: None,
         }
     }
+
+    /// Returns the exchange as it is after an update: attempts stay, and what was deleted stays deleted.
+    pub(crate) fn brought_up_to_date(&self, new: &Self) -> Self {
+        let mut merged = new.clone();
+        merged.attempts.extend(self.attempts.iter().skip(new.attempts.len()).cloned());
+        let was_deleted = self.response.as_ref().is_some_and(|response| response.deleted);
+        match &mut merged.response {
+            Some(response) => response.deleted |= was_deleted,
+            None => merged.response.clone_from(&self.response),
+        }
+        merged
+    }
 }
 
 impl KeptKind {

@@ -8,7 +8,9 @@
 //! what it says and what it stands behind.
 
 mod batch;
+mod bodies;
 mod chain;
+mod check;
 mod digest;
 mod error;
 mod events;
@@ -16,9 +18,11 @@ mod kept;
 mod memory;
 mod pack;
 mod prefix;
+mod prepared;
 mod query;
 mod record;
 mod sqlite;
+mod tags;
 mod words;
 
 pub use batch::{Batch, Durability, Extension, NewConversation, Receipt, Write};

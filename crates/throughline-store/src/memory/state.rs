@@ -2,13 +2,14 @@
 //!
 //! A batch is checked as a whole first and cannot fail afterwards, which makes it atomic.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use throughline_core::{ConversationId, EntryId, Place, Text};
 
 use crate::batch::Sprout;
+use crate::check::{Present, check};
 use crate::digest::Digest;
 use crate::{
     Batch, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment, NewConversation, ProviderEvent,
@@ -62,7 +63,7 @@ pub(super) struct Passed {
 
 impl State {
     pub fn append(&mut self, batch: &Batch) -> Result<Receipt, StoreError> {
-        self.check(batch)?;
+        check(batch, self)?;
         let before = self.nodes.len();
         for write in &batch.writes {
             match write {
@@ -134,7 +135,7 @@ impl State {
         }
         let at = *self.by_exchange.entry(exchange.id.clone()).or_insert(self.exchanges.len());
         match self.exchanges.get_mut(at) {
-            Some(passed) => passed.exchange = merged(&passed.exchange, exchange),
+            Some(passed) => passed.exchange = passed.exchange.brought_up_to_date(exchange),
             None => self.exchanges.push(Passed {
                 exchange: exchange.clone(),
                 sent: BTreeMap::new(),
@@ -237,95 +238,17 @@ impl State {
     }
 }
 
-/// Returns the exchange as it is after an update: attempts stay, and what was deleted stays deleted.
-fn merged(old: &Exchange, new: &Exchange) -> Exchange {
-    let mut merged = new.clone();
-    merged.attempts.extend(old.attempts.iter().skip(new.attempts.len()).cloned());
-    let was_deleted = old.response.as_ref().is_some_and(|response| response.deleted);
-    match &mut merged.response {
-        Some(response) => response.deleted |= was_deleted,
-        None => merged.response.clone_from(&old.response),
-    }
-    merged
-}
-
-/// What a batch brings, for the checks of what refers to it.
-#[derive(Default)]
-struct Brought<'b> {
-    conversations: BTreeSet<&'b ConversationId>,
-    exchanges: BTreeSet<&'b ExchangeId>,
-    entries: BTreeSet<Digest>,
-}
-
-impl State {
-    /// Says whether everything that the batch refers to is there, or comes with it.
-    fn check(&self, batch: &Batch) -> Result<(), StoreError> {
-        let mut brought = Brought::default();
-        for write in &batch.writes {
-            match write {
-                Write::Conversation(new) => drop(brought.conversations.insert(&new.id)),
-                Write::Exchange(exchange) => drop(brought.exchanges.insert(&exchange.id)),
-                _ => {}
-            }
-        }
-        for write in &batch.writes {
-            self.check_write(write, &mut brought)?;
-        }
-        for write in &batch.writes {
-            if let Write::Exchange(exchange) = write {
-                for entry in exchange.before.iter().chain(&exchange.after) {
-                    self.check_entry(entry, &brought)?;
-                }
-            }
-        }
-        Ok(())
+impl Present for State {
+    fn has_conversation(&self, id: &ConversationId) -> bool {
+        self.by_conversation.contains_key(id)
     }
 
-    fn check_write<'b>(&self, write: &'b Write, brought: &mut Brought<'b>) -> Result<(), StoreError> {
-        let conversation = |id: &ConversationId| {
-            if brought.conversations.contains(id) || self.by_conversation.contains_key(id) {
-                return Ok(());
-            }
-            Err(StoreError::UnknownConversation(id.clone()))
-        };
-        let exchange = |id: &ExchangeId| {
-            if brought.exchanges.contains(id) || self.by_exchange.contains_key(id) {
-                return Ok(());
-            }
-            Err(StoreError::UnknownExchange(id.clone()))
-        };
-        match write {
-            Write::Exchange(exchange) => conversation(&exchange.conversation),
-            Write::Sent { exchange: id, .. } | Write::Events { exchange: id, .. } => exchange(id),
-            Write::Answer { exchange: id, .. } => exchange(id),
-            Write::Setting(Setting { scope: Scope::Conversation(id), .. }) => conversation(id),
-            Write::Entries(extension) => {
-                conversation(&extension.conversation)?;
-                extension.exchange.as_ref().map_or(Ok(()), exchange)?;
-                self.check_parent(extension, brought)?;
-                brought.entries.extend(extension.sprouts.iter().map(|sprout| sprout.id));
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+    fn has_exchange(&self, id: &ExchangeId) -> bool {
+        self.by_exchange.contains_key(id)
     }
 
-    fn check_parent(&self, extension: &Extension, brought: &Brought<'_>) -> Result<(), StoreError> {
-        let Some(parent) = &extension.parent else { return Ok(()) };
-        let elsewhere = self
-            .node(parent)
-            .is_some_and(|at| self.conversations[self.nodes[at].conversation].id != extension.conversation);
-        if elsewhere {
-            return Err(StoreError::UnknownEntry(parent.clone()));
-        }
-        self.check_entry(parent, brought)
-    }
-
-    fn check_entry(&self, id: &EntryId, brought: &Brought<'_>) -> Result<(), StoreError> {
-        let comes = Digest::from_entry_id(id).is_some_and(|digest| brought.entries.contains(&digest));
-        if comes || self.node(id).is_some() {
-            return Ok(());
-        }
-        Err(StoreError::UnknownEntry(id.clone()))
+    fn conversation_of(&self, entry: Digest) -> Option<&ConversationId> {
+        let node = &self.nodes[*self.by_node.get(&entry)?];
+        Some(&self.conversations[node.conversation].id)
     }
 }

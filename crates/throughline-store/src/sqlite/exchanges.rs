@@ -5,8 +5,8 @@ use throughline_core::{ConversationId, Text, Usage};
 
 use super::bodies;
 use super::read::{all, conversation, entry_id, optional, optional_text, text, unpacked};
-use super::tags::dialect;
 use crate::events::decode_events;
+use crate::tags::dialect;
 use crate::{
     Attempt, Cursor, Exchange, ExchangeId, Exchanges, Learned, Moment, Page, Paging, Recording, ResponseMark,
     Scope, Setting, Standing, StoreError, Which,

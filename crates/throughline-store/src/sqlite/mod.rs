@@ -8,22 +8,20 @@ mod bodies;
 mod connection;
 mod exchanges;
 mod index;
-mod prepared;
 mod read;
 mod readers;
 mod search;
-mod tags;
 mod write;
 mod writer;
 
 use std::path::Path;
 use std::time::Duration;
 
+use crate::prepared::Prepared;
 use crate::{
     Answer, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit, Kept,
     Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
-use prepared::Prepared;
 use readers::Readers;
 use writer::Writer;
 

@@ -8,8 +8,8 @@ use rusqlite::{Connection, Row, params_from_iter};
 use throughline_core::ConversationId;
 
 use super::read::{entry_id, load_blob, optional_text, place, text, unpacked};
-use super::tags::{RETURNED_OK, kind, kind_tag};
 use crate::record::EntryReader;
+use crate::tags::{RETURNED_OK, kind, kind_tag};
 use crate::words::{Findable, Term, terms};
 use crate::{Cursor, ExchangeId, Field, Hit, KeptKind, Moment, Page, Search, StoreError};
 

@@ -6,10 +6,11 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::{ConversationId, EntryId, Text, Usage};
 
-use super::bodies::Bodies;
-use super::prepared::{Piece, Prepared};
+use super::bodies;
 use crate::batch::Sprout;
+use crate::bodies::Bodies;
 use crate::digest::Digest;
+use crate::prepared::{Piece, Prepared};
 use crate::record::Blob;
 use crate::{
     Attempt, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, NewConversation, Receipt, Scope,
@@ -20,7 +21,7 @@ use crate::{
 pub(super) struct Writing<'w> {
     pub connection: &'w Connection,
     pub prepared: &'w Prepared,
-    pub bodies: &'w mut Bodies,
+    pub bodies: &'w mut Bodies<i64, i64>,
     pub new_entries: usize,
 }
 
@@ -65,7 +66,7 @@ impl Writing<'_> {
             Write::Sent { exchange, attempt, body } => {
                 let (n, conversation) = self.exchange(exchange)?;
                 if let Some(Piece::Digest(digest)) = self.prepared.piece(number) {
-                    let body = self.bodies.keep(self.connection, conversation, *digest, body)?;
+                    let body = bodies::keep(self.bodies, self.connection, conversation, *digest, body)?;
                     self.connection
                         .prepare_cached("INSERT OR REPLACE INTO sent VALUES (?1, ?2, ?3)")?
                         .execute(params![n, attempt, body])?;
@@ -124,7 +125,7 @@ impl Writing<'_> {
                 conversation,
                 entry(exchange.before.as_ref()),
                 entry(exchange.after.as_ref()),
-                super::tags::dialect_tag(exchange.dialect),
+                crate::tags::dialect_tag(exchange.dialect),
                 text(&exchange.client),
                 text(&exchange.asked_model),
                 exchange.started.0,
@@ -157,7 +158,7 @@ impl Writing<'_> {
                 exchange,
                 number,
                 attempt.backend.as_str(),
-                super::tags::dialect_tag(attempt.dialect),
+                crate::tags::dialect_tag(attempt.dialect),
                 text(&attempt.model),
                 text(&attempt.strategy),
                 text(&attempt.report),
@@ -229,7 +230,7 @@ impl Writing<'_> {
                 counts,
                 exchange,
                 at,
-                super::tags::kind_tag(sprout.kind),
+                crate::tags::kind_tag(sprout.kind),
                 tool,
                 text(&sprout.call_id),
                 sprout.place.map(|place| place.message),
@@ -249,7 +250,7 @@ impl Writing<'_> {
                  ORDER BY n DESC LIMIT 1",
             )?
             .query_row(
-                params![conversation, call_id.as_str(), super::tags::kind_tag(KeptKind::Called)],
+                params![conversation, call_id.as_str(), crate::tags::kind_tag(KeptKind::Called)],
                 |row| row.get(0),
             )
             .optional()?;
@@ -341,7 +342,7 @@ impl Writing<'_> {
             .prepare_cached("INSERT INTO blobs (digest, codec, size, bytes) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![blob.digest.bytes(), packed.codec as i64, packed.size, packed.bytes])?;
         let n = self.connection.last_insert_rowid();
-        self.bodies.note(conversation, n, &blob.bytes);
+        self.bodies.note(&conversation, n, &blob.bytes);
         Ok(n)
     }
 

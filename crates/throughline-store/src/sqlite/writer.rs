@@ -15,11 +15,11 @@ use std::time::Duration;
 use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::bodies::Bodies;
 use super::connection::{check_schema, open_writer};
 use super::index::index;
-use super::prepared::Prepared;
 use super::write::Writing;
+use crate::bodies::Bodies;
+use crate::prepared::Prepared;
 use crate::{Durability, Receipt, StoreError};
 
 /// What the writer is asked for.
@@ -49,7 +49,7 @@ struct Work {
     path: PathBuf,
     busy: Duration,
     connection: Option<Open>,
-    bodies: Bodies,
+    bodies: Bodies<i64, i64>,
     unindexed: usize,
 }
 
@@ -215,7 +215,7 @@ impl Open {
 fn write(
     savepoint: Savepoint<'_>,
     prepared: &Prepared,
-    bodies: &mut Bodies,
+    bodies: &mut Bodies<i64, i64>,
 ) -> Result<Result<Receipt, StoreError>, StoreError> {
     let written = Writing { connection: &savepoint, prepared, bodies, new_entries: 0 }.write();
     match written {

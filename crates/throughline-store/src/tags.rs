@@ -4,7 +4,7 @@ use throughline_core::{Dialect, Outcome, Role};
 
 use crate::{KeptKind, StoreError};
 
-pub(super) const fn dialect_tag(dialect: Dialect) -> i64 {
+pub(crate) const fn dialect_tag(dialect: Dialect) -> i64 {
     match dialect {
         Dialect::Chat => 0,
         Dialect::Messages => 1,
@@ -12,15 +12,15 @@ pub(super) const fn dialect_tag(dialect: Dialect) -> i64 {
     }
 }
 
-pub(super) fn dialect(tag: i64) -> Result<Dialect, StoreError> {
+pub(crate) fn dialect(tag: i64) -> Result<Dialect, StoreError> {
     let all = Dialect::ALL.into_iter();
     find(all, tag, |dialect| dialect_tag(*dialect), "dialect")
 }
 
 /// From here on, kinds are results; those above are failures.
-pub(super) const RETURNED_OK: i64 = 10;
+pub(crate) const RETURNED_OK: i64 = 10;
 
-pub(super) const fn kind_tag(kind: KeptKind) -> i64 {
+pub(crate) const fn kind_tag(kind: KeptKind) -> i64 {
     match kind {
         KeptKind::Said(Role::System) => 0,
         KeptKind::Said(Role::Developer) => 1,
@@ -37,7 +37,7 @@ pub(super) const fn kind_tag(kind: KeptKind) -> i64 {
     }
 }
 
-pub(super) fn kind(tag: i64) -> Result<KeptKind, StoreError> {
+pub(crate) fn kind(tag: i64) -> Result<KeptKind, StoreError> {
     let roles = [Role::System, Role::Developer, Role::User, Role::Assistant].map(KeptKind::Said);
     let outcomes = [Outcome::Ok, Outcome::Error, Outcome::Denied, Outcome::Interrupted, Outcome::Unknown];
     let all = roles

@@ -11,7 +11,7 @@ use crate::{Batch, Write};
 
 /// A batch, with its contents packed.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     pub batch: Batch,
     /// The packed form of each record.
     packed: BTreeMap<Digest, Packed<'static>>,
@@ -21,7 +21,7 @@ pub(super) struct Prepared {
 
 /// What was made ready of a write.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// The events, or the answer.
     Packed(Packed<'static>),
     /// The digest of a request; packed by the writer, who knows what it differs from.
