@@ -1,9 +1,12 @@
+# Runs what follows with a PostgreSQL of its own.
+with_postgres := "crates/throughline-store/tests/postgres/run"
+
 # Everything a change must pass.
 check:
     ./test
 
 test *args:
-    cargo nextest run --workspace {{ args }}
+    {{ with_postgres }} cargo nextest run --workspace {{ args }}
     cargo test --workspace --doc
 
 fmt:

@@ -19,6 +19,9 @@ pub enum StoreError {
     /// The database is there, and is not what it should be.
     #[error("the history is damaged: {0}; restore it from a backup, or move the file away to begin anew")]
     Damaged(String),
+    /// The database, or the way to it, is one that cannot be used.
+    #[error("the history cannot be kept there: {0}")]
+    Unsupported(String),
     /// The database was written by a later version of this program.
     #[error("the history has schema {found}, and this program knows up to {known}; use a newer program")]
     Newer {

@@ -1,7 +1,7 @@
 //! The durable history: what was said, called and returned, what backends were sent, and what was learned.
 //!
 //! [`History`] is the whole interface: one way to write, seven ways to read, in plain types. The gateway
-//! holds it as `Arc<dyn History>`; [`Memory`] and [`Sqlite`] stand behind it and pass one suite. What an
+//! holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one suite. What an
 //! entry looks like when it is stored is decided in `record.rs` alone, and core knows nothing of it.
 //!
 //! Nothing here reads a clock or mints an id: moments and ids are handed in, and an entry's id follows from
@@ -17,6 +17,7 @@ mod events;
 mod kept;
 mod memory;
 mod pack;
+mod postgres;
 mod prefix;
 mod prepared;
 mod query;
@@ -33,6 +34,7 @@ pub use kept::{
     ResponseMark, Scope, Setting, Standing, title_of,
 };
 pub use memory::Memory;
+pub use postgres::{Postgres, PostgresOptions};
 pub use query::{
     Conversations, Cursor, Entries, Exchanges, Field, Locate, Located, Page, Paging, Search, Which,
 };

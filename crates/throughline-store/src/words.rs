@@ -4,6 +4,8 @@
 //! shows are decided here, so that all of them find the same. A word is a run of letters and digits, in small
 //! letters. Arguments are JSON, and are indexed without its escapes.
 
+use std::collections::BTreeSet;
+
 use throughline_core::{Content, Entry, Kind, Part, Text};
 
 use crate::Field;
@@ -26,6 +28,9 @@ pub(crate) struct Term {
 
 /// Beyond this, a text is not indexed; it is still kept, and still read.
 const FINDABLE_BYTES_MAX: usize = 256 * 1024;
+
+/// Beyond this, the end of a word is not in an index that is given words.
+const INDEXED_WORD_BYTES_MAX: usize = 128;
 
 const SNIPPET_CHARS_BEFORE: usize = 40;
 const SNIPPET_CHARS_MAX: usize = 160;
@@ -62,6 +67,14 @@ impl Findable {
         texts.join("\n")
     }
 
+    /// Returns the words that occur in it, each once, with a space between: for an index that is given words.
+    pub fn distinct(&self) -> String {
+        let all = self.fields(None).flat_map(words);
+        let distinct: BTreeSet<String> = all.map(|(_, word)| indexed(&lowercase(word)).to_owned()).collect();
+        let distinct: Vec<String> = distinct.into_iter().collect();
+        distinct.join(" ")
+    }
+
     /// Says whether all terms occur, in that field if one is given.
     pub fn matches(&self, terms: &[Term], field: Option<Field>) -> bool {
         terms.iter().all(|term| self.fields(field).any(|text| find(text, term).is_some()))
@@ -83,6 +96,11 @@ impl Findable {
             .filter(move |(name, _)| field.is_none_or(|field| field == *name))
             .map(|(_, text)| text.as_str())
     }
+}
+
+/// Returns the part of a word that an index of words holds: nobody types more of it, and indexes have limits.
+pub(crate) fn indexed(word: &str) -> &str {
+    &word[..word.floor_char_boundary(INDEXED_WORD_BYTES_MAX)]
 }
 
 /// Reads a query; nothing if it has words but none that can be looked for.

@@ -9,7 +9,8 @@ use throughline_core::{
     Call, ConversationId, Dialect, Entry, EntryId, Input, Kind, Outcome, Part, Return, Role,
 };
 use throughline_store::{
-    Batch, Exchange, ExchangeId, Extension, History, Moment, NewConversation, Sqlite, SqliteOptions, Write,
+    Batch, Exchange, ExchangeId, Extension, History, Moment, NewConversation, Postgres, PostgresOptions,
+    Sqlite, SqliteOptions, Write,
 };
 
 /// A store under test.
@@ -35,6 +36,59 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A schema of its own for one test in the PostgreSQL that the tests were given, gone when the test is through.
+pub struct Schema {
+    name: String,
+    server: String,
+}
+
+impl Schema {
+    /// Returns nothing, and says so, where there is no PostgreSQL; in continuous integration there is one.
+    #[expect(clippy::print_stderr, reason = "a test that does nothing says so")]
+    pub fn new(test: &str) -> Option<Self> {
+        let Ok(server) = std::env::var("THROUGHLINE_TEST_POSTGRES") else {
+            assert!(std::env::var_os("CI").is_none(), "THROUGHLINE_TEST_POSTGRES is not set");
+            eprintln!("skipped: THROUGHLINE_TEST_POSTGRES is not set; ./test sets it");
+            return None;
+        };
+        let digest = blake3::hash(test.as_bytes()).to_hex();
+        let name = format!("test_{}_{}", &digest[..12], std::process::id());
+        let schema = Self { name, server };
+        schema.execute(&format!("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}", schema.name));
+        Some(schema)
+    }
+
+    /// The URL under which the schema is the place for tables.
+    pub fn url(&self) -> String {
+        let with = if self.server.contains('?') { '&' } else { '?' };
+        format!("{}{with}options=-csearch_path%3D{}", self.server, self.name)
+    }
+
+    pub fn open(&self) -> Postgres {
+        Postgres::open(&self.url(), PostgresOptions::default()).unwrap()
+    }
+
+    /// Does something to the database behind the store's back.
+    pub fn execute(&self, sql: &str) {
+        let sql = format!("SET client_min_messages = warning; SET search_path = {}; {sql}", self.name);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(&self.server, tokio_postgres::NoTls).await.unwrap();
+            let connection = tokio::spawn(connection);
+            client.batch_execute(&sql).await.unwrap();
+            drop(client);
+            connection.await.unwrap().unwrap();
+        });
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        self.execute(&format!("DROP SCHEMA {} CASCADE", self.name));
     }
 }
 

@@ -24,6 +24,16 @@ macro_rules! over_every_store {
                 crate::fixtures::run(super::$case(store));
             })+
         }
+
+        mod postgres {
+            $(#[test]
+            fn $case() {
+                let schema = crate::fixtures::Schema::new(concat!(module_path!(), "-", stringify!($case)));
+                let Some(schema) = schema else { return };
+                let store = std::sync::Arc::new(schema.open());
+                crate::fixtures::run(super::$case(store));
+            })+
+        }
     };
 }
 use over_every_store;

@@ -1,0 +1,149 @@
+//! Asks the database what it has of all that a group refers to.
+//!
+//! One journey: the transaction begins, the turn of each conversation is waited for, and then everything is
+//! asked for, in statements that follow each other without waiting. Each of them sees what was committed before
+//! it, so what was waited for is seen.
+
+use std::collections::BTreeSet;
+
+use throughline_core::ConversationId;
+use tokio_postgres::Row;
+
+use super::connection::{Connection, Param};
+use super::failure::Failure;
+use super::plan::{Known, Wanted};
+use super::schema::{VERSION, check};
+use super::value::{plain, text};
+use crate::digest::{Digest, Domain};
+use crate::tags::kind_tag;
+use crate::{Chain, ExchangeId, KeptKind, StoreError};
+
+/// A transaction that has begun.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub known: Known,
+    /// By which its fate can be found out later.
+    pub mark: Mark,
+}
+
+/// How a transaction is known to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub transaction: String,
+    pub process: i32,
+}
+
+/// Writers of one conversation take turns. The numbers come sorted, so that nobody waits in a circle.
+const TAKE_TURNS: &str = "SELECT count(pg_advisory_xact_lock(turn)) FROM unnest($1::bigint[]) AS turn";
+
+const CONVERSATIONS: &str = "SELECT id FROM conversations WHERE id = ANY($1::text[])";
+
+const EXCHANGES: &str = "SELECT exchanges.id, conversations.id
+    FROM exchanges JOIN conversations ON conversations.n = exchanges.conversation
+    WHERE exchanges.id = ANY($1::text[])";
+
+const NODES: &str = "SELECT nodes.id, nodes.chain, conversations.id
+    FROM nodes JOIN conversations ON conversations.n = nodes.conversation
+    WHERE nodes.id = ANY($1::uuid[])";
+
+const BLOBS: &str = "SELECT digest FROM blobs WHERE digest = ANY($1::uuid[])";
+
+const BODIES: &str = "SELECT digest FROM bodies WHERE digest = ANY($1::uuid[])";
+
+const TOOLS: &str = "SELECT wanted.conversation, wanted.call_id, called.tool
+    FROM unnest($1::text[], $2::text[]) AS wanted (conversation, call_id)
+        JOIN conversations ON conversations.id = wanted.conversation
+        CROSS JOIN LATERAL (
+            SELECT tool FROM nodes
+            WHERE conversation = conversations.n AND call_id = wanted.call_id AND kind = $3
+            ORDER BY n DESC LIMIT 1
+        ) AS called
+    WHERE called.tool IS NOT NULL";
+
+/// Begins a transaction and finds out what is there.
+pub(super) async fn begin(
+    connection: &mut Connection,
+    wanted: &Wanted,
+    is_durable: bool,
+) -> Result<Begun, Failure> {
+    let begin = if is_durable { "BEGIN" } else { "BEGIN; SET LOCAL synchronous_commit = off" };
+    let turns = turns(wanted);
+    let conversations: Vec<_> = wanted.conversations.iter().map(|id| plain(id.as_str())).collect();
+    let exchanges: Vec<_> = wanted.exchanges.iter().map(|id| plain(id.as_str())).collect();
+    let (nodes, blobs, bodies) = (listed(&wanted.nodes), listed(&wanted.blobs), listed(&wanted.bodies));
+    let (of, call_ids): (Vec<_>, Vec<_>) =
+        wanted.calls.iter().map(|(of, id)| (plain(of.as_str()), plain(id))).unzip();
+    let called = kind_tag(KeptKind::Called) as i16;
+
+    let take_turns = connection.prepared(TAKE_TURNS).await?;
+    let version = connection.prepared(VERSION).await?;
+    let statements = [CONVERSATIONS, EXCHANGES, NODES, BLOBS, BODIES];
+    let mut prepared = Vec::with_capacity(statements.len());
+    for sql in statements {
+        prepared.push(connection.prepared(sql).await?);
+    }
+    let tools = connection.prepared(TOOLS).await?;
+
+    let client = &connection.client;
+    let calls: [Param<'_>; 3] = [&of, &call_ids, &called];
+    let (turns, conversations, exchanges): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =
+        ([&turns], [&conversations], [&exchanges]);
+    let (nodes, blobs, bodies): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =
+        ([&nodes], [&blobs], [&bodies]);
+    let (_, version, _, conversations, exchanges, nodes, blobs, bodies, tools) = tokio::try_join!(
+        biased;
+        client.batch_execute(begin),
+        client.query_opt(&version, &[]),
+        client.query(&take_turns, &turns),
+        client.query(&prepared[0], &conversations),
+        client.query(&prepared[1], &exchanges),
+        client.query(&prepared[2], &nodes),
+        client.query(&prepared[3], &blobs),
+        client.query(&prepared[4], &bodies),
+        client.query(&tools, &calls),
+    )?;
+
+    let version = version.ok_or_else(|| StoreError::Damaged("it does not say its schema".to_owned()))?;
+    check(version.try_get(0)?)?;
+    let mark = Mark { transaction: version.try_get(1)?, process: version.try_get(2)? };
+    let known = Known {
+        conversations: collected(&conversations, |row| Ok(ConversationId::new(text(row, 0)?)))?,
+        exchanges: collected(&exchanges, |row| {
+            Ok((ExchangeId::new(text(row, 0)?), ConversationId::new(text(row, 1)?)))
+        })?,
+        nodes: collected(&nodes, |row| {
+            Ok((row.try_get(0)?, (Chain(row.try_get(1)?), ConversationId::new(text(row, 2)?))))
+        })?,
+        blobs: collected(&blobs, |row| Ok(row.try_get(0)?))?,
+        bodies: collected(&bodies, |row| Ok(row.try_get(0)?))?,
+        tools: collected(&tools, |row| {
+            Ok(((ConversationId::new(text(row, 0)?), text(row, 1)?), text(row, 2)?))
+        })?,
+    };
+    Ok(Begun { known, mark })
+}
+
+/// Returns a number for each conversation, sorted. That two may have the same costs some waiting at worst.
+fn turns(wanted: &Wanted) -> Vec<i64> {
+    let number = |id: &ConversationId| {
+        let digest = Digest::of(Domain::Node, id.as_str().as_bytes());
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&digest.bytes()[..8]);
+        i64::from_le_bytes(bytes)
+    };
+    let mut turns: Vec<i64> = wanted.conversations.iter().map(number).collect();
+    turns.sort_unstable();
+    turns.dedup();
+    turns
+}
+
+fn listed(digests: &BTreeSet<Digest>) -> Vec<Digest> {
+    digests.iter().copied().collect()
+}
+
+fn collected<T, L: FromIterator<T>>(
+    rows: &[Row],
+    read: impl Fn(&Row) -> Result<T, Failure>,
+) -> Result<L, Failure> {
+    rows.iter().map(read).collect()
+}

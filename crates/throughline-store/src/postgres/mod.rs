@@ -1,0 +1,209 @@
+//! The history in a PostgreSQL database, for any number of replicas over one.
+//!
+//! One task writes in groups (`writer.rs`), a few connections read (`pool.rs`). They run on threads of their own,
+//! so that the store answers whatever runtime it is asked from, and a client that goes away ends no write. The
+//! records are those of the SQLite store, to the byte. Docs: docs/history.md, docs/decisions/0011.
+
+mod address;
+mod bodies;
+mod connection;
+mod exchanges;
+mod failure;
+mod lookup;
+mod plan;
+mod pool;
+mod read;
+mod ready;
+mod schema;
+mod search;
+mod steps;
+mod tls;
+mod value;
+mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::prepared::Prepared;
+use crate::{
+    Answer, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit, Kept,
+    Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+};
+use address::Address;
+use connection::Door;
+use exchanges::{Passed, WhatStands};
+use pool::{Pool, Question};
+use ready::Ready;
+use tls::Tls;
+use writer::{Waiting, Writer};
+
+/// A history in a PostgreSQL database.
+///
+/// When it is dropped, it waits until all that was accepted is written.
+pub struct Postgres {
+    pool: Arc<Pool>,
+    batches: Option<mpsc::Sender<Waiting>>,
+    writer: Option<JoinHandle<()>>,
+    runtime: Option<Runtime>,
+    address: Arc<Address>,
+}
+
+/// How a database is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// How long the database may take to answer.
+    pub limit: Duration,
+    /// How long to wait for a server that has just gone away: it may only be restarting.
+    pub patience: Duration,
+    /// How many connections read.
+    pub readers: usize,
+}
+
+/// How many batches may wait; who brings more waits before.
+const WAITING_MAX: usize = 1024;
+
+/// The threads that the store has of its own.
+const THREADS: usize = 2;
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self { limit: Duration::from_secs(10), patience: Duration::from_secs(5), readers: 4 }
+    }
+}
+
+impl Postgres {
+    /// The version of the format in which the database is kept once it is open.
+    pub const FORMAT: u32 = schema::SCHEMA.cast_unsigned();
+
+    /// Opens the database at `url`, in which the tables are created if there are none, and brought to the
+    /// current schema.
+    ///
+    /// Blocks while it does so.
+    ///
+    /// # Errors
+    /// When the URL cannot be used, the server cannot be reached or is too old, or the database was written by
+    /// a newer program.
+    pub fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
+        let address = Arc::new(Address::parse(url, options.limit)?);
+        let tls = Tls::new(&address)?;
+        let door = Door { address: Arc::clone(&address), tls, limit: options.limit };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("history")
+            .enable_all()
+            .build()
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let pool = Arc::new(Pool::new(door.clone(), options.patience, options.readers));
+        let (opened, waiting) = std::sync::mpsc::channel();
+        runtime.spawn(async move {
+            let _ = opened.send(open(&door).await);
+        });
+        let connection = waiting.recv().map_err(|_| StoreError::Closed)??;
+        let (batches, queue) = mpsc::channel(WAITING_MAX);
+        let writer = Writer {
+            pool: Arc::clone(&pool),
+            connection: Some(connection),
+            limit: options.limit,
+            lately: plan::Lately::default(),
+            written: Arc::new(Notify::new()),
+        };
+        let writer = runtime.spawn(writer.run(queue));
+        Ok(Self { pool, batches: Some(batches), writer: Some(writer), runtime: Some(runtime), address })
+    }
+
+    /// Asks the database, on a thread of the store.
+    fn ask<Q: Question>(&self, question: Q) -> Answer<'_, Q::Answer> {
+        let pool = Arc::clone(&self.pool);
+        self.run(async move { pool.ask(&question).await })
+    }
+
+    /// Runs something on a thread of the store, to its end even if nobody waits for it any more.
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Answer<'_, T> {
+        Box::pin(async move {
+            let runtime = self.runtime.as_ref().ok_or(StoreError::Closed)?;
+            runtime.spawn(work).await.map_err(|_| StoreError::Closed)?
+        })
+    }
+}
+
+async fn open(door: &Door) -> Result<connection::Connection, StoreError> {
+    let connection = door.open().await?;
+    connection.check_server().await?;
+    schema::migrate(&connection).await?;
+    Ok(connection)
+}
+
+impl History for Postgres {
+    fn append(&self, batch: Batch) -> Answer<'_, Receipt> {
+        let Some(batches) = self.batches.clone() else { return Box::pin(async { Err(StoreError::Closed) }) };
+        self.run(async move {
+            let ready = if Prepared::is_large(&batch) {
+                let made = tokio::task::spawn_blocking(|| Ready::new(batch)).await;
+                made.map_err(|_| StoreError::Closed)?
+            } else {
+                Ready::new(batch)
+            };
+            let (answer, answered) = oneshot::channel();
+            batches.send((ready, answer)).await.map_err(|_| StoreError::Closed)?;
+            drop(batches);
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+
+    fn locate(&self, locate: Locate) -> Answer<'_, Option<Located>> {
+        self.ask(locate)
+    }
+
+    fn conversations(&self, which: Conversations) -> Answer<'_, Page<Heading>> {
+        self.ask(which)
+    }
+
+    fn entries(&self, which: Entries) -> Answer<'_, Vec<Kept>> {
+        self.ask(which)
+    }
+
+    fn exchanges(&self, which: Exchanges) -> Answer<'_, Page<Exchange>> {
+        self.ask(which)
+    }
+
+    fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
+        self.ask(Passed(exchange, which))
+    }
+
+    fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {
+        self.ask(search)
+    }
+
+    fn standing(&self) -> Answer<'_, Standing> {
+        self.ask(WhatStands)
+    }
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Postgres({})", self.address)
+    }
+}
+
+impl Drop for Postgres {
+    /// Waits until everything that was accepted is written.
+    fn drop(&mut self) {
+        self.batches = None;
+        let (Some(runtime), Some(writer)) = (self.runtime.take(), self.writer.take()) else { return };
+        let (ended, waiting) = std::sync::mpsc::channel::<()>();
+        runtime.spawn(async move {
+            let _ = writer.await;
+            drop(ended);
+        });
+        let _ = waiting.recv();
+        runtime.shutdown_background();
+    }
+}

@@ -1,0 +1,322 @@
+//! What a group of batches comes to: the rows to write, known before anything is written.
+//!
+//! The database is asked once what it has of all that a group refers to. Then each batch is checked; one that
+//! refers to what is not there is refused, and takes no other with it. What is left becomes a few statements
+//! of many rows each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use throughline_core::{ConversationId, Text};
+
+use super::ready::Ready;
+use crate::batch::Sprout;
+use crate::bodies::{Bodies, Differs, Sent};
+use crate::check::{Present, check};
+use crate::digest::Digest;
+use crate::pack::Packed;
+use crate::prepared::Piece;
+use crate::record::Blob;
+use crate::{
+    Batch, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment, NewConversation, Receipt,
+    Scope, Setting, StoreError, Write,
+};
+
+/// Requests that were sent lately, by conversation and digest.
+pub(super) type Lately = Bodies<ConversationId, Digest>;
+
+/// What a group refers to.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub conversations: BTreeSet<ConversationId>,
+    pub exchanges: BTreeSet<ExchangeId>,
+    pub nodes: BTreeSet<Digest>,
+    pub blobs: BTreeSet<Digest>,
+    pub bodies: BTreeSet<Digest>,
+    /// Calls whose tool a result does not name.
+    pub calls: BTreeSet<(ConversationId, Text)>,
+}
+
+/// What there is of it, in the database and in those batches of the group that came before.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub conversations: BTreeSet<ConversationId>,
+    /// Each with its conversation.
+    pub exchanges: BTreeMap<ExchangeId, ConversationId>,
+    /// Each with its chain and its conversation.
+    pub nodes: BTreeMap<Digest, (Chain, ConversationId)>,
+    pub blobs: BTreeSet<Digest>,
+    pub bodies: BTreeSet<Digest>,
+    /// The tool of each call.
+    pub tools: BTreeMap<(ConversationId, Text), Text>,
+}
+
+/// The rows that a group comes to.
+#[derive(Debug, Default)]
+pub(super) struct Plan<'g> {
+    pub known: Known,
+    pub begun: Vec<NewConversation>,
+    begun_at: BTreeMap<ConversationId, usize>,
+    pub touched: BTreeMap<ConversationId, i64>,
+    pub keys: BTreeMap<Text, ConversationId>,
+    pub exchanges: Vec<Exchange>,
+    exchanges_at: BTreeMap<ExchangeId, usize>,
+    pub blobs: BTreeMap<Digest, Packed<'g>>,
+    pub nodes: Vec<NodeRow<'g>>,
+    pub items: BTreeMap<Text, Digest>,
+    pub bodies: BTreeMap<Digest, Differs<'g, Digest>>,
+    pub sent: BTreeMap<(ExchangeId, u32), Digest>,
+    pub events: Vec<(ExchangeId, u32, Packed<'g>)>,
+    pub answers: BTreeMap<ExchangeId, Packed<'g>>,
+    pub forgotten: BTreeSet<Text>,
+    pub learned: BTreeMap<(Text, Text, Text), Option<&'g Learned>>,
+    pub settings: BTreeMap<(Option<ConversationId>, Text), Option<&'g Setting>>,
+}
+
+/// An entry to be written.
+#[derive(Debug)]
+pub(super) struct NodeRow<'g> {
+    pub sprout: &'g Sprout,
+    pub conversation: ConversationId,
+    pub exchange: Option<ExchangeId>,
+    pub parent: Option<Digest>,
+    pub chain: Chain,
+    pub counts: bool,
+    pub at: i64,
+    pub tool: Option<Text>,
+    pub words: Option<&'g str>,
+}
+
+impl Wanted {
+    /// Takes in what a batch refers to.
+    pub fn add(&mut self, ready: &Ready) {
+        for (number, write) in ready.batch().writes.iter().enumerate() {
+            match write {
+                Write::Conversation(new) => drop(self.conversations.insert(new.id.clone())),
+                Write::Exchange(exchange) => {
+                    self.conversations.insert(exchange.conversation.clone());
+                    self.exchanges.insert(exchange.id.clone());
+                    let entries = exchange.before.iter().chain(&exchange.after);
+                    self.nodes.extend(entries.filter_map(Digest::from_entry_id));
+                }
+                Write::Entries(extension) => self.extension(extension),
+                Write::Sent { exchange, .. } => {
+                    self.exchanges.insert(exchange.clone());
+                    if let Some(Piece::Digest(digest)) = ready.prepared.piece(number) {
+                        self.bodies.insert(*digest);
+                    }
+                }
+                Write::Events { exchange, .. } | Write::Answer { exchange, .. } => {
+                    self.exchanges.insert(exchange.clone());
+                }
+                Write::Setting(Setting { scope: Scope::Conversation(id), .. }) => {
+                    self.conversations.insert(id.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn extension(&mut self, extension: &Extension) {
+        self.conversations.insert(extension.conversation.clone());
+        self.exchanges.extend(extension.exchange.clone());
+        self.nodes.extend(extension.parent.as_ref().and_then(Digest::from_entry_id));
+        for sprout in &extension.sprouts {
+            self.nodes.insert(sprout.id);
+            self.blobs.insert(sprout.encoded.record.digest);
+            self.blobs.extend(sprout.encoded.envelope.as_ref().map(|envelope| envelope.digest));
+            if let (None, Some(call_id)) = (&sprout.tool, &sprout.call_id) {
+                self.calls.insert((extension.conversation.clone(), call_id.clone()));
+            }
+        }
+    }
+}
+
+impl Present for Known {
+    fn has_conversation(&self, id: &ConversationId) -> bool {
+        self.conversations.contains(id)
+    }
+
+    fn has_exchange(&self, id: &ExchangeId) -> bool {
+        self.exchanges.contains_key(id)
+    }
+
+    fn conversation_of(&self, entry: Digest) -> Option<&ConversationId> {
+        self.nodes.get(&entry).map(|(_, conversation)| conversation)
+    }
+}
+
+impl<'g> Plan<'g> {
+    pub fn new(known: Known) -> Self {
+        Self { known, ..Self::default() }
+    }
+
+    /// Returns the requests of a batch that are new and have to be compared with the latest in the database.
+    pub fn needs_latest(&self, ready: &Ready, lately: &Lately) -> BTreeSet<ConversationId> {
+        let writes = ready.batch().writes.iter().enumerate();
+        let conversations = writes.filter_map(|(number, write)| {
+            let Write::Sent { exchange, body, .. } = write else { return None };
+            let Some(Piece::Digest(digest)) = ready.prepared.piece(number) else { return None };
+            let conversation = self.conversation_of(ready.batch(), exchange)?;
+            let is_needed = !self.known.bodies.contains(digest) && lately.needs_latest(conversation, body);
+            is_needed.then(|| conversation.clone())
+        });
+        conversations.collect()
+    }
+
+    fn conversation_of<'s>(&'s self, batch: &'s Batch, id: &ExchangeId) -> Option<&'s ConversationId> {
+        let comes = batch.writes.iter().find_map(|write| match write {
+            Write::Exchange(exchange) if exchange.id == *id => Some(&exchange.conversation),
+            _ => None,
+        });
+        comes.or_else(|| self.known.exchanges.get(id))
+    }
+
+    /// Takes in a batch; when that fails, nothing of it is in the plan.
+    pub fn add(&mut self, ready: &'g Ready, lately: &mut Lately) -> Result<Receipt, StoreError> {
+        let batch = ready.batch();
+        check(batch, &self.known)?;
+        let before = self.nodes.len();
+        for write in &batch.writes {
+            match write {
+                Write::Conversation(new) => self.begin(new),
+                Write::Exchange(exchange) => self.update(exchange),
+                _ => {}
+            }
+        }
+        for (number, write) in batch.writes.iter().enumerate() {
+            self.write(ready, number, write, lately);
+        }
+        Ok(Receipt { new_entries: self.nodes.len() - before })
+    }
+
+    fn write(&mut self, ready: &'g Ready, number: usize, write: &'g Write, lately: &mut Lately) {
+        let packed = match ready.prepared.piece(number) {
+            Some(Piece::Packed(packed)) => Some(packed.borrowed()),
+            _ => None,
+        };
+        match (write, packed) {
+            (Write::Entries(extension), _) => self.extend(ready, extension, lately),
+            (Write::Sent { exchange, attempt, body }, _) => {
+                if let Some(Piece::Digest(digest)) = ready.prepared.piece(number) {
+                    self.sent.insert((exchange.clone(), *attempt), *digest);
+                    self.body(exchange, *digest, body, lately);
+                }
+            }
+            (Write::Events { exchange, attempt, events }, Some(packed)) if !events.is_empty() => {
+                self.events.push((exchange.clone(), *attempt, packed));
+            }
+            (Write::Answer { exchange, .. }, Some(packed)) => {
+                self.answers.insert(exchange.clone(), packed);
+            }
+            (Write::ForgetResponse { id }, _) => drop(self.forgotten.insert(id.clone())),
+            (Write::Learned(learned), _) => {
+                let key = (learned.backend.clone(), learned.model.clone(), learned.capability.clone());
+                self.learned.insert(key, Some(learned));
+            }
+            (Write::Unlearned { backend, model, capability }, _) => {
+                self.learned.insert((backend.clone(), model.clone(), capability.clone()), None);
+            }
+            (Write::Setting(setting), _) => {
+                let scope = match &setting.scope {
+                    Scope::Everywhere => None,
+                    Scope::Conversation(id) => Some(id.clone()),
+                };
+                let made = setting.value.is_some().then_some(setting);
+                self.settings.insert((scope, setting.name.clone()), made);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, new: &NewConversation) {
+        self.touch(&new.id, new.at);
+        self.known.conversations.insert(new.id.clone());
+        for key in &new.keys {
+            self.keys.entry(key.clone()).or_insert_with(|| new.id.clone());
+        }
+        let at = *self.begun_at.entry(new.id.clone()).or_insert(self.begun.len());
+        match self.begun.get_mut(at) {
+            Some(begun) => begun.title = begun.title.take().or_else(|| new.title.clone()),
+            None => self.begun.push(new.clone()),
+        }
+    }
+
+    fn update(&mut self, exchange: &Exchange) {
+        self.touch(&exchange.conversation, exchange.ended.unwrap_or(exchange.started));
+        self.known.exchanges.insert(exchange.id.clone(), exchange.conversation.clone());
+        let at = *self.exchanges_at.entry(exchange.id.clone()).or_insert(self.exchanges.len());
+        match self.exchanges.get_mut(at) {
+            Some(earlier) => *earlier = earlier.brought_up_to_date(exchange),
+            None => self.exchanges.push(exchange.clone()),
+        }
+    }
+
+    fn extend(&mut self, ready: &'g Ready, extension: &'g Extension, lately: &mut Lately) {
+        let conversation = &extension.conversation;
+        let mut parent = extension.parent.as_ref().and_then(Digest::from_entry_id);
+        for sprout in &extension.sprouts {
+            self.items.extend(sprout.items.iter().map(|item| (item.clone(), sprout.id)));
+            if !self.known.nodes.contains_key(&sprout.id) {
+                self.sprout(ready, extension, parent, sprout, lately);
+            }
+            parent = Some(sprout.id);
+        }
+        self.touch(conversation, extension.at);
+    }
+
+    fn sprout(
+        &mut self,
+        ready: &'g Ready,
+        of: &'g Extension,
+        parent: Option<Digest>,
+        sprout: &'g Sprout,
+        lately: &mut Lately,
+    ) {
+        for blob in sprout.encoded.envelope.iter().chain([&sprout.encoded.record]) {
+            self.blob(ready, &of.conversation, blob, lately);
+        }
+        let before = parent.and_then(|parent| self.known.nodes.get(&parent));
+        let (chain, counts) = before.map_or(Chain::ROOT, |(chain, _)| *chain).after(sprout.saying);
+        let call = sprout.call_id.clone().map(|call_id| (of.conversation.clone(), call_id));
+        let tool = sprout.tool.clone().or_else(|| self.known.tools.get(call.as_ref()?).cloned());
+        if let (KeptKind::Called, Some(call), Some(tool)) = (sprout.kind, call, &tool) {
+            self.known.tools.insert(call, tool.clone());
+        }
+        self.known.nodes.insert(sprout.id, (chain, of.conversation.clone()));
+        self.nodes.push(NodeRow {
+            sprout,
+            conversation: of.conversation.clone(),
+            exchange: of.exchange.clone(),
+            parent,
+            chain,
+            counts,
+            at: of.at.0,
+            tool,
+            words: ready.words(sprout.encoded.record.digest),
+        });
+    }
+
+    fn blob(&mut self, ready: &'g Ready, of: &ConversationId, blob: &'g Blob, lately: &mut Lately) {
+        if self.known.blobs.insert(blob.digest) {
+            self.blobs.insert(blob.digest, ready.prepared.packed(blob));
+            lately.note(of, blob.digest, &blob.bytes);
+        }
+    }
+
+    fn body(&mut self, exchange: &ExchangeId, digest: Digest, body: &'g Bytes, lately: &mut Lately) {
+        let Some(conversation) = self.known.exchanges.get(exchange) else { return };
+        if !self.known.bodies.insert(digest) {
+            return;
+        }
+        let differs = lately.compare(conversation, None, body);
+        let sent = Sent { key: digest, depth: differs.depth, body: body.clone() };
+        lately.put_at_hand(conversation, sent);
+        self.bodies.insert(digest, differs);
+    }
+
+    fn touch(&mut self, conversation: &ConversationId, at: Moment) {
+        let touched = self.touched.entry(conversation.clone()).or_insert(at.0);
+        *touched = at.0.max(*touched);
+    }
+}

@@ -1,0 +1,59 @@
+//! The schema: what version the database has, and how it is brought to the current one.
+
+use super::connection::Connection;
+use super::failure::Failure;
+use crate::StoreError;
+
+/// The schema of each version, from the first; a database is brought forward one step at a time.
+const MIGRATIONS: [&str; 1] = [include_str!("schema-1.sql")];
+
+/// The version that this program writes.
+pub(super) const SCHEMA: i32 = MIGRATIONS.len() as i32;
+
+/// Reads the version of the database, and keeps others from bringing it forward while a transaction goes on.
+pub(super) const VERSION: &str = "SELECT version, pg_current_xact_id()::text, pg_backend_pid() FROM format";
+
+/// Taken by whoever brings the schema forward: "through", in ASCII.
+const MIGRATION_LOCK: i64 = 0x7468_726f_7567_6800;
+
+/// Brings the database to the current schema, or says why that cannot be.
+pub(super) async fn migrate(connection: &Connection) -> Result<(), Failure> {
+    if found(connection).await? == SCHEMA {
+        return Ok(());
+    }
+    let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+    connection.client.batch_execute(&begin).await?;
+    // Asked again now that nobody else does the same: another replica may have done it meanwhile.
+    let from = found(connection).await?;
+    check(from)?;
+    let steps = MIGRATIONS.get(from.max(0).cast_unsigned() as usize..).unwrap_or_default();
+    if from > 0 && !steps.is_empty() {
+        // Writers under way end first, and later ones see the new version.
+        connection.client.batch_execute("LOCK TABLE format IN ACCESS EXCLUSIVE MODE").await?;
+    }
+    for step in steps {
+        connection.client.batch_execute(step).await?;
+    }
+    let done = format!("UPDATE format SET version = {SCHEMA} WHERE version <> {SCHEMA}; COMMIT");
+    connection.client.batch_execute(&done).await?;
+    Ok(())
+}
+
+/// Says whether this program may work with a database of that version.
+pub(super) fn check(version: i32) -> Result<(), StoreError> {
+    match version.cast_unsigned() {
+        found if version > SCHEMA => Err(StoreError::Newer { found, known: SCHEMA.cast_unsigned() }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the version of the database; 0 if there is none yet.
+async fn found(connection: &Connection) -> Result<i32, Failure> {
+    let exists = "SELECT to_regclass('format') IS NOT NULL";
+    if !connection.client.query_one(exists, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let row = connection.client.query_opt("SELECT version FROM format", &[]).await?;
+    let missing = || StoreError::Damaged("it does not say which schema it has".to_owned());
+    Ok(row.ok_or_else(missing)?.try_get(0)?)
+}

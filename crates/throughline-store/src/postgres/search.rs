@@ -1,0 +1,189 @@
+//! Searches the index of words.
+//!
+//! As in the SQLite store, the index names the entries that may fit, and whether they do is seen in the entry
+//! itself. So both find the same: what a word is and what a query means is decided in `words.rs` alone.
+
+use std::collections::BTreeSet;
+
+use throughline_core::ConversationId;
+use tokio_postgres::Row;
+
+use super::bodies::load_blobs;
+use super::connection::Connection;
+use super::failure::Failure;
+use super::pool::Question;
+use super::value::{optional_text, place, plain, text, unpacked};
+use crate::digest::Digest;
+use crate::record::EntryReader;
+use crate::tags::{RETURNED_OK, kind, kind_tag};
+use crate::words::{Findable, Term, indexed, terms};
+use crate::{Cursor, ExchangeId, Field, Hit, KeptKind, Moment, Page, Search, StoreError};
+
+/// Entries before a number, the latest first.
+macro_rules! candidates {
+    ($with:literal, $from:literal) => {
+        concat!(
+            $with,
+            "SELECT nodes.n, conversations.id, nodes.id, exchanges.id, nodes.at, nodes.kind, nodes.tool,
+                 blobs.codec, blobs.size, blobs.bytes, nodes.message, nodes.block, nodes.envelope
+             FROM ",
+            $from,
+            "    JOIN conversations ON conversations.n = nodes.conversation
+                 JOIN blobs ON blobs.digest = nodes.record
+                 LEFT JOIN exchanges ON exchanges.n = nodes.exchange
+             WHERE nodes.n < $1 AND ($2::text IS NULL OR conversations.id = $2)
+                 AND ($3::text IS NULL OR nodes.tool = $3)
+                 AND ($4::bigint IS NULL OR nodes.at >= $4) AND ($5::bigint IS NULL OR nodes.at < $5)
+                 AND ($6::smallint[] IS NULL OR nodes.kind = ANY($6))
+             ORDER BY nodes.n DESC LIMIT $7"
+        )
+    };
+}
+
+const ANY: &str = candidates!("", "nodes");
+
+/// The words are looked up first, and alone: the index knows them all, and reading entries one by one to see
+/// whether they have a word takes as long as there are entries.
+const WITH_WORDS: &str = candidates!(
+    "WITH found AS MATERIALIZED (
+         SELECT n FROM nodes WHERE array_to_tsvector(string_to_array(words, ' ')) @@ $8::text::tsquery
+     ) ",
+    "found JOIN nodes ON nodes.n = found.n"
+);
+
+/// How many candidates are read at a time beyond what a page takes.
+const SPARE: i64 = 16;
+
+impl Question for Search {
+    type Answer = Page<Hit>;
+
+    async fn ask(&self, connection: &mut Connection) -> Result<Self::Answer, Failure> {
+        let Some(terms) = terms(&self.words) else { return Ok(Page::default()) };
+        let wanted = self.paging.limit as usize + 1;
+        let mut before = match &self.paging.after {
+            Some(cursor) => cursor.number()?,
+            None => i64::MAX,
+        };
+        let mut hits = Vec::new();
+        connection.begin_snapshot().await?;
+        while hits.len() < wanted {
+            let limit = (wanted - hits.len()) as i64 + SPARE;
+            let rows = candidates(connection, self, &terms, before, limit).await?;
+            let Some(last) = rows.last() else { break };
+            before = last.try_get(0)?;
+            hits.extend(matching(connection, self, &terms, &rows).await?);
+            if (rows.len() as i64) < limit {
+                break;
+            }
+        }
+        connection.end_snapshot().await?;
+        hits.truncate(wanted);
+        Ok(Page::cut(hits, self.paging.limit))
+    }
+}
+
+async fn candidates(
+    connection: &mut Connection,
+    search: &Search,
+    terms: &[Term],
+    before: i64,
+    limit: i64,
+) -> Result<Vec<Row>, Failure> {
+    let conversation = search.conversation.as_ref().map(|id| plain(id.as_str()));
+    let tool = search.tool.as_deref().map(plain);
+    let (since, until) = (search.since.map(|at| at.0), search.until.map(|at| at.0));
+    let kinds = kinds(search);
+    if terms.is_empty() {
+        return connection.query(ANY, &[&before, &conversation, &tool, &since, &until, &kinds, &limit]).await;
+    }
+    let words = expression(terms);
+    let params: &[super::connection::Param<'_>] =
+        &[&before, &conversation, &tool, &since, &until, &kinds, &limit, &words];
+    connection.query(WITH_WORDS, params).await
+}
+
+/// Returns those of the candidates that fit.
+async fn matching(
+    connection: &mut Connection,
+    search: &Search,
+    terms: &[Term],
+    rows: &[Row],
+) -> Result<Vec<(Cursor, Hit)>, Failure> {
+    let envelopes = rows.iter().filter_map(|row| row.try_get::<_, Option<Digest>>(12).transpose());
+    let envelopes = load_blobs(connection, envelopes.collect::<Result<BTreeSet<_>, _>>()?).await?;
+    let mut load = |digest| {
+        let missing = || StoreError::Damaged(format!("record {digest} is missing"));
+        envelopes.get(&digest).cloned().ok_or_else(missing)
+    };
+    tokio::task::block_in_place(|| {
+        let mut reader = EntryReader::default();
+        let mut hits = Vec::new();
+        for row in rows {
+            let entry = reader.decode(&unpacked(row, 7)?, place(row, 10)?, &mut load)?;
+            let found = Findable::of(&entry);
+            if found.matches(terms, search.field) {
+                let snippet = found.snippet(terms, search.field);
+                hits.push((Cursor::of(row.try_get(0)?), hit(row, snippet)?));
+            }
+        }
+        Ok(hits)
+    })
+}
+
+fn hit(row: &Row, snippet: String) -> Result<Hit, Failure> {
+    let entry: Digest = row.try_get(2)?;
+    Ok(Hit {
+        conversation: ConversationId::new(text(row, 1)?),
+        entry: entry.to_entry_id(),
+        exchange: optional_text(row, 3)?.map(ExchangeId::new),
+        at: Moment(row.try_get(4)?),
+        kind: kind(row.try_get::<_, i16>(5)?.into())?,
+        tool: optional_text(row, 6)?,
+        snippet,
+    })
+}
+
+/// Returns the kinds of entries that may fit; none for all of them.
+fn kinds(search: &Search) -> Option<Vec<i16>> {
+    const KINDS: std::ops::RangeInclusive<i64> = 0..=14;
+    let (called, other) = (kind_tag(KeptKind::Called), kind_tag(KeptKind::Other));
+    let has_field = |kind: &i64| match search.field {
+        None => true,
+        Some(Field::Talk) => *kind < called || *kind == other,
+        Some(Field::Input) => *kind == called,
+        Some(Field::Output) => *kind >= other,
+    };
+    if search.field.is_none() && !search.failed {
+        return None;
+    }
+    let fitting = KINDS.filter(has_field).filter(|kind| !search.failed || *kind > RETURNED_OK);
+    Some(fitting.map(|kind| kind as i16).collect())
+}
+
+/// Writes terms in the language of the index. Words are letters and digits only, so they need no escapes.
+fn expression(terms: &[Term]) -> String {
+    let word = |word: &String, is_open: bool| {
+        let held = indexed(word);
+        let open = if is_open || held.len() < word.len() { ":*" } else { "" };
+        format!("'{held}'{open}")
+    };
+    let words = |term: &Term| -> Vec<String> {
+        let last = term.words.len().saturating_sub(1);
+        term.words.iter().enumerate().map(|(at, one)| word(one, term.open && at == last)).collect()
+    };
+    let all: Vec<String> = terms.iter().flat_map(words).collect();
+    all.join(" & ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_written_for_the_index() {
+        let long = "x".repeat(200);
+        let terms = terms(&format!("Error \"not found\" test* {long}")).unwrap();
+        let held = "x".repeat(128);
+        assert_eq!(expression(&terms), format!("'error' & 'not' & 'found' & 'test':* & '{held}':*"));
+    }
+}

@@ -1,0 +1,215 @@
+//! The one writer of a replica: commits what has gathered while it was committing.
+//!
+//! A commit takes two journeys and a flush, whatever is in it, so batches are committed in groups, as in the
+//! SQLite store. Other replicas write at the same time; what they have in common is settled by the database.
+//!
+//! A connection may be lost at any moment. Before the commit is sent, nothing was written, and the group is
+//! written anew over another connection. After that the server is asked what became of the transaction, so that
+//! an error means that nothing was written, and an answer that everything was.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_postgres::types::ToSql;
+
+use super::bodies::latest;
+use super::connection::Connection;
+use super::failure::Failure;
+use super::lookup::{Begun, Mark, begin};
+use super::plan::{Lately, Plan, Wanted};
+use super::pool::{Pool, too_slow};
+use super::ready::Ready;
+use crate::{Durability, Receipt, StoreError};
+
+/// A batch, and whoever waits for it.
+pub(super) type Waiting = (Ready, oneshot::Sender<Result<Receipt, StoreError>>);
+
+/// What came of each batch of a group.
+type Receipts = Vec<Result<Receipt, StoreError>>;
+
+/// How many batches are committed together at most.
+const GROUP_MAX: usize = 256;
+
+/// How often a group that collided with another is written anew.
+const COLLISIONS_MAX: usize = 5;
+
+/// How long to wait before the server is asked again what became of a transaction.
+const RETRY: Duration = Duration::from_millis(20);
+
+pub(super) struct Writer {
+    pub pool: Arc<Pool>,
+    pub connection: Option<Connection>,
+    /// How long a group may take.
+    pub limit: Duration,
+    pub lately: Lately,
+    /// Rung after each commit.
+    pub written: Arc<Notify>,
+}
+
+/// Why an attempt to write a group failed.
+enum Undone {
+    /// Nothing was written.
+    Before(Failure),
+    /// The commit was under way.
+    Unknown(Mark, Failure),
+}
+
+impl<F: Into<Failure>> From<F> for Undone {
+    fn from(failure: F) -> Self {
+        Self::Before(failure.into())
+    }
+}
+
+impl Writer {
+    /// Writes what comes until nobody can bring any more.
+    pub async fn run(mut self, mut queue: mpsc::Receiver<Waiting>) {
+        let mut group = Vec::new();
+        while queue.recv_many(&mut group, GROUP_MAX).await > 0 {
+            let (batches, askers): (Vec<Ready>, Vec<_>) = group.drain(..).unzip();
+            let receipts = self.write(&batches).await;
+            for (number, asker) in askers.into_iter().enumerate() {
+                let receipt = match &receipts {
+                    Ok(receipts) => receipts.get(number).cloned().unwrap_or(Err(StoreError::Closed)),
+                    Err(error) => Err(error.clone()),
+                };
+                // Nobody waits any more if the client has gone away; that is no failure.
+                let _ = asker.send(receipt);
+            }
+        }
+    }
+
+    /// Writes a group; an error means that nothing of it was written.
+    async fn write(&mut self, group: &[Ready]) -> Result<Receipts, StoreError> {
+        let deadline = Instant::now() + self.limit;
+        let mut collisions = 0;
+        loop {
+            let (undone, receipts) = match self.attempt(group, deadline).await {
+                Ok(receipts) => return Ok(receipts),
+                Err((undone, receipts)) => (undone, receipts),
+            };
+            self.lately.clear();
+            let failure = match undone {
+                Undone::Before(failure) => failure,
+                Undone::Unknown(mark, failure) => match self.was_committed(&mark, deadline).await? {
+                    true => return Ok(receipts),
+                    false => failure,
+                },
+            };
+            match failure {
+                Failure::Lost(_) if Instant::now() < deadline => {}
+                Failure::Collided if collisions < COLLISIONS_MAX => collisions += 1,
+                failure => return Err(failure.into()),
+            }
+        }
+    }
+
+    async fn attempt(&mut self, group: &[Ready], deadline: Instant) -> Result<Receipts, (Undone, Receipts)> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.pool.open().await.map_err(|error| (error.into(), Vec::new()))?,
+        };
+        let mut receipts = Vec::new();
+        let mut mark = None;
+        let written = self.transact(&mut connection, group, &mut receipts, &mut mark);
+        let written = tokio::time::timeout_at(deadline, written).await;
+        let failure = match written {
+            Ok(Ok(())) => {
+                self.connection = Some(connection);
+                self.written.notify_one();
+                return Ok(receipts);
+            }
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure::Store(too_slow(self.limit)),
+        };
+        let undone = match (mark, failure) {
+            (Some(mark), failure @ (Failure::Lost(_) | Failure::Store(StoreError::Unavailable(_)))) => {
+                Undone::Unknown(mark, failure)
+            }
+            (_, failure) => Undone::Before(failure),
+        };
+        Err((undone, receipts))
+    }
+
+    /// Writes a group in one transaction; `mark` is set once the commit may be under way.
+    async fn transact(
+        &mut self,
+        connection: &mut Connection,
+        group: &[Ready],
+        receipts: &mut Receipts,
+        mark: &mut Option<Mark>,
+    ) -> Result<(), Failure> {
+        let mut wanted = Wanted::default();
+        group.iter().for_each(|ready| wanted.add(ready));
+        let is_durable = group.iter().any(|ready| ready.batch().durability == Durability::Durable);
+        let Begun { known, mark: begun } = begin(connection, &wanted, is_durable).await?;
+        let mut plan = Plan::new(known);
+        self.bring_to_hand(connection, &plan, group).await?;
+        let lately = &mut self.lately;
+        // Comparing and compressing requests of megabytes takes milliseconds.
+        *receipts =
+            tokio::task::block_in_place(|| group.iter().map(|ready| plan.add(ready, lately)).collect());
+        let steps = plan.steps();
+        let mut statements = Vec::with_capacity(steps.len());
+        for step in &steps {
+            statements.push(connection.prepared(step.sql).await?);
+        }
+        *mark = Some(begun);
+        let client = &connection.client;
+        let run = steps.iter().zip(&statements).map(|(step, statement)| {
+            client.execute_raw(statement, step.params.iter().map(|param| &**param as &(dyn ToSql + Sync)))
+        });
+        // The commit is sent without waiting for what goes before: if that fails, it takes back.
+        let written = tokio::try_join!(biased; try_join_all(run), client.batch_execute("COMMIT"));
+        written?;
+        Ok(())
+    }
+
+    /// Reads the latest request of each conversation that has none at hand to compare with.
+    async fn bring_to_hand(
+        &mut self,
+        connection: &mut Connection,
+        plan: &Plan<'_>,
+        group: &[Ready],
+    ) -> Result<(), Failure> {
+        let needed: BTreeSet<_> =
+            group.iter().flat_map(|ready| plan.needs_latest(ready, &self.lately)).collect();
+        for conversation in needed {
+            if let Some(sent) = latest(connection, &conversation).await? {
+                self.lately.put_at_hand(&conversation, sent);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the server what became of a transaction whose commit was under way when the connection was lost.
+    async fn was_committed(&mut self, mark: &Mark, deadline: Instant) -> Result<bool, StoreError> {
+        const FATE: &str = "SELECT pg_xact_status($1::text::xid8)";
+        const END: &str = "SELECT pg_terminate_backend($1)";
+        loop {
+            let mut connection = self.pool.open().await?;
+            let asked = async {
+                let rows = connection.query(FATE, &[&mark.transaction]).await?;
+                let fate: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
+                if fate.as_deref() == Some("in progress") {
+                    // The server has not noticed that nobody is there any more.
+                    connection.query(END, &[&mark.process]).await?;
+                }
+                Ok::<_, Failure>(fate)
+            };
+            match asked.await {
+                Ok(Some(fate)) if fate == "committed" => return Ok(true),
+                Ok(Some(fate)) if fate == "aborted" => return Ok(false),
+                Err(Failure::Store(error)) => return Err(error),
+                _ if Instant::now() >= deadline + self.limit => {
+                    let what = "the connection was lost while writing, and what became of it is not known";
+                    return Err(StoreError::Unavailable(what.to_owned()));
+                }
+                _ => tokio::time::sleep(RETRY).await,
+            }
+        }
+    }
+}
