@@ -14,11 +14,11 @@ use super::{Budget, Policy, Tokens, ToolKind};
 use crate::{Kind, Role};
 
 /// How much of the room the latest rounds take verbatim, in hundredths, however many they are.
-const RECENT_SHARE: u64 = 30;
+const RECENT_SHARE: u64 = 20;
 /// How much they may take up to the number of calls that are to be kept.
-const RECENT_SHARE_MAX: u64 = 50;
+const RECENT_SHARE_MAX: u64 = 35;
 /// What calls and masks may take, in hundredths, before the oldest become a summary.
-const FLOOR_SHARE: u64 = 90;
+const FLOOR_SHARE: u64 = 95;
 /// What a masked result takes.
 const MASK_TOKENS: u64 = 24;
 /// How much of the goal a summary may take, in hundredths, and how much at most.
@@ -310,16 +310,10 @@ impl<'d, 'a> Step<'d, 'a> {
         pool
     }
 
-    /// Returns by how many hundredths the lines of a pair are worth more or less.
+    /// Returns by how many hundredths the lines of a pair are worth: what is out of date is worth less.
     fn weight(&self, pair: usize) -> u64 {
-        let mut weight = 100;
-        if self.relations.stale[pair] || self.survey().pairs[pair].usage.kind == ToolKind::Write {
-            weight /= 2;
-        }
-        if self.relations.matters[pair] {
-            weight *= 2;
-        }
-        weight
+        let is_write = self.survey().pairs[pair].usage.kind == ToolKind::Write;
+        if self.relations.stale[pair] || is_write { 50 } else { 100 }
     }
 
     /// Cuts what stayed as it is, the latest round included.

@@ -248,3 +248,134 @@ fn a_long_run_keeps_its_prefix() {
     assert!(steps >= 3, "{steps} steps: the run is too short to show anything");
     assert!(stable * 100 >= all * 95, "{stable} of {all} tokens in {steps} steps");
 }
+
+/// A history of twelve searches with long results.
+fn searches() -> Vec<Entry> {
+    let goes: Vec<Go> = (0..12)
+        .map(|at| Go { thinks: false, speaks: false, calls: vec![(4, at, 40, false)], user_after: false })
+        .collect();
+    history(&goes)
+}
+
+#[test]
+fn the_threshold_of_tool_history_decides_when_something_is_done() {
+    let entries = searches();
+    let all: Tokens = Sums::of(&entries, &sizes(&entries), &Decisions::default()).tools;
+    let at = |tools: u64| planned(&entries, &budget(None, Some(tools)), &Decisions::default()).unwrap();
+    assert!(at(all.0).is_untouched());
+    let plan = at(all.0 - 1);
+    assert!(plan.is_step && plan.tool_history <= all.percent(50));
+}
+
+#[test]
+fn the_reserve_is_kept_free() {
+    let entries = searches();
+    let all: Tokens = sizes(&entries).into_iter().sum::<Tokens>() + Tokens(10);
+    let whole = budget(Some(all.0), None);
+    assert!(planned(&entries, &whole, &Decisions::default()).unwrap().is_untouched());
+    let reserved = Budget { reserve: Tokens(1), ..whole };
+    assert!(planned(&entries, &reserved, &Decisions::default()).unwrap().is_step);
+}
+
+#[test]
+fn the_target_says_how_far_a_step_goes() {
+    let entries = searches();
+    let tokens = |target_percent: u64| {
+        let budget = Budget { target_percent, ..budget(None, Some(4_000)) };
+        planned(&entries, &budget, &Decisions::default()).unwrap().tool_history.0
+    };
+    assert!(tokens(30) <= 1_200 && tokens(80) > 2_400 && tokens(80) <= 3_200);
+}
+
+#[test]
+fn the_latest_calls_are_kept_as_they_are_while_there_is_room() {
+    // The latest results hold nothing that an excerpt would keep.
+    let mut entries = searches();
+    for at in 0..3 {
+        let id = format!("dull_{at}");
+        entries.push(call(&id, "think", "{}"));
+        entries.push(settled(&id, &"and so on and so forth, as before\n".repeat(50), Outcome::Ok));
+    }
+    let kept = |recent_calls_to_keep: usize| {
+        // Room for seven results: a fifth of it holds one, a third of it two.
+        let tools = size_of(entries.last().unwrap()).0 * 7;
+        let budget = Budget { recent_calls_to_keep, target_percent: 100, ..budget(None, Some(tools)) };
+        let plan = planned(&entries, &budget, &Decisions::default()).unwrap();
+        (27..32)
+            .filter(|at| entries[*at].as_return().is_some() && plan.decisions.about(*at).is_none())
+            .count()
+    };
+    assert_eq!((kept(0), kept(1), kept(2), kept(3)), (1, 1, 2, 2));
+}
+
+#[test]
+fn masks_only_is_a_policy_of_its_own() {
+    let entries = searches();
+    let masks = Budget { policy: Policy::Mask, ..budget(None, Some(4_000)) };
+    let plan = planned(&entries, &masks, &Decisions::default()).unwrap();
+    assert!(plan.decisions.taken().iter().all(|taken| taken.decision == Decision::Masked));
+    assert_eq!(Policy::named("mask"), Some(Policy::Mask));
+}
+
+#[test]
+fn a_marker_says_how_to_have_it_back_only_where_that_is_possible() {
+    let entries = searches();
+    let text = |recall: bool| {
+        let budget = budget(None, Some(2_000));
+        let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &COUNT, recall };
+        let history = Measured { entries: &entries, sizes: &sizes(&entries), besides: Tokens(0) };
+        let plan = planner.plan(history, &Decisions::default()).unwrap();
+        let taken = plan.decisions.taken().iter().find(|taken| taken.entry == 3).unwrap().clone();
+        assert_eq!(find(taken.handle, &entries), Some(Found { call: Some(2), result: Some(3) }));
+        let shown = plan.apply(&entries, &mut Report::default());
+        (joined_text(&shown[3].as_return().unwrap().parts), taken.handle)
+    };
+    let (with, handle) = text(true);
+    assert!(with.contains("characters left out") && with.contains(&format!("recall {handle}")), "{with}");
+    assert!(!text(false).0.contains("recall"));
+}
+
+#[test]
+fn a_handover_fills_the_whole_budget() {
+    let entries = searches();
+    let budget = budget(None, Some(4_000));
+    let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &COUNT, recall: true };
+    let history = Measured { entries: &entries, sizes: &sizes(&entries), besides: Tokens(0) };
+    let plan = planner.hand_over(history).unwrap();
+    assert!((3_600..=4_000).contains(&plan.tool_history.0), "{}", plan.tool_history);
+}
+
+#[test]
+fn the_words_of_a_model_take_the_place_of_the_digest() {
+    let goes: Vec<Go> = (0..60)
+        .map(|at| Go { thinks: false, speaks: false, calls: vec![(4, at, 9, false)], user_after: false })
+        .collect();
+    let entries = history(&goes);
+    let budget = budget(None, Some(1_500));
+    let mut plan = planned(&entries, &budget, &Decisions::default()).unwrap();
+    let digest = plan.decisions.span().unwrap().text.clone();
+    assert!(digest.starts_with("[Earlier in this session"), "{digest}");
+    plan.decisions.retell("We searched a lot.".into(), Tokens(12));
+    let again = planned(&entries, &budget, &plan.decisions).unwrap();
+    let shown = shown(&again, &entries);
+    assert!(
+        shown
+            .iter()
+            .any(|entry| matches!(&entry.kind, Kind::Summarised(told) if told.text == "We searched a lot."))
+    );
+}
+
+#[test]
+fn an_image_in_an_old_result_is_named_and_left_out() {
+    let mut entries = searches();
+    if let Kind::Returned(returned) = &mut entries[3].kind {
+        let media = crate::Media::Url("https://example.org/a.png".into());
+        let content = crate::Content::Image(crate::Image { media, detail: None });
+        returned.parts.push(crate::Part { content, wire: None });
+    }
+    let plan = planned(&entries, &budget(None, Some(2_000)), &Decisions::default()).unwrap();
+    let shown = shown(&plan, &entries);
+    let text = joined_text(&shown[3].as_return().unwrap().parts);
+    assert!(text.contains("1 image left out"), "{text}");
+    assert!(!shown[3].intact);
+}
