@@ -38,6 +38,8 @@ pub enum Fallback {
     Retry,
     /// The same backend, which rejected tool items, with the tool history as text.
     TextEmbed,
+    /// The same backend, which did not have its answer any more, with the whole history.
+    FullHistory,
     /// Another backend.
     Failover,
 }
@@ -184,6 +186,7 @@ impl Telemetry {
         let kind = match kind {
             Fallback::Retry => "retry",
             Fallback::TextEmbed => "text_embed",
+            Fallback::FullHistory => "full_history",
             Fallback::Failover => "failover",
         };
         self.fallbacks.add([backend.clone(), Text::from_static(kind)], 1);

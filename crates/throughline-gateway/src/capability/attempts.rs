@@ -20,6 +20,8 @@ pub struct Form {
     pub native: bool,
     /// Whether it continues from what the backend keeps; else all of the history is sent.
     pub state: bool,
+    /// Whether the backend may be asked to keep the answer.
+    pub keep: bool,
 }
 
 /// One destination, and what may be tried there.
@@ -31,6 +33,11 @@ pub struct Leg {
     pub may_embed: bool,
     /// Whether success would say something new about tool history.
     pub is_in_doubt: bool,
+    /// Whether success would say something new about state.
+    pub is_state_in_doubt: bool,
+    /// Whether it says something about the backend that it does not have the state to continue from: nobody
+    /// is surprised that an old answer is gone.
+    pub must_have_state: bool,
 }
 
 /// How often and how long.
@@ -98,6 +105,8 @@ pub struct Lesson {
     pub ability: Ability,
     /// What was found.
     pub verdict: Verdict,
+    /// How, in words for people.
+    pub words: &'static str,
 }
 
 /// The attempts of one exchange. `E` is an error as the client would be told of it.
@@ -127,18 +136,34 @@ enum State<E> {
     Failed(Option<E>),
 }
 
+/// What is said of a backend that refuses to be asked to keep an answer.
+const REFUSES_TO_STORE: &str = "it refuses to store";
+
+/// For how long an answer that a backend was asked to keep should be there. Providers keep them for weeks,
+/// servers of one's own as long as they run.
+const STATE_FRESH: Duration = Duration::from_secs(60 * 60);
+
 impl Leg {
     /// Returns how to approach a destination about whose abilities these decisions were made.
     ///
-    /// `can_continue` says whether there is state to continue from. Where nobody knows whether it is kept, the
-    /// full history is sent, which is always right.
+    /// `state_age` says how long ago the answer was given that could be continued from, if there is one. Where
+    /// nobody knows whether it is kept, that is tried: the full history can be sent at once when it is not.
     #[must_use]
-    pub fn new(native: &Decision, server_state: &Decision, can_continue: bool) -> Self {
+    pub fn new(native: &Decision, server_state: &Decision, state_age: Option<Duration>) -> Self {
+        let refuses = matches!(server_state, Decision::Learned(learned) if learned.words == REFUSES_TO_STORE);
         let form = Form {
             native: native.verdict() != Some(Verdict::No),
-            state: can_continue && server_state.verdict() == Some(Verdict::Yes),
+            state: state_age.is_some() && server_state.verdict() != Some(Verdict::No),
+            keep: !refuses,
         };
-        Self { form, may_embed: native.is_open(), is_in_doubt: matches!(native, Decision::Unknown { .. }) }
+        let is_fresh = state_age.is_some_and(|age| age < STATE_FRESH);
+        Self {
+            form,
+            may_embed: native.is_open(),
+            is_in_doubt: matches!(native, Decision::Unknown { .. }),
+            is_state_in_doubt: matches!(server_state, Decision::Unknown { .. }),
+            must_have_state: is_fresh && server_state.is_open(),
+        }
     }
 }
 
@@ -204,7 +229,10 @@ impl<E> Attempts<E> {
             return;
         }
         if self.form.native && self.has_tool_history && self.legs[self.leg].is_in_doubt {
-            self.learn(Ability::NativeToolHistory, Verdict::Yes);
+            self.learn(Ability::NativeToolHistory, Verdict::Yes, "it took them");
+        }
+        if self.form.state && self.legs[self.leg].is_state_in_doubt {
+            self.learn(Ability::ServerState, Verdict::Yes, "it went on from its own answer");
         }
         self.state = State::Answered;
     }
@@ -233,25 +261,36 @@ impl<E> Attempts<E> {
     /// Returns the form without what the backend rejected, if it was sent and may be left out.
     fn simpler_form(&mut self, failed: Failed) -> Option<Form> {
         let Failed::Status { rejection: Some(rejection), .. } = failed else { return None };
+        let (leg, form) = (self.legs[self.leg], self.form);
         match rejection {
             Rejection::NativeTools => {
-                let may = self.form.native && self.has_tool_history && self.legs[self.leg].may_embed;
+                let may = form.native && self.has_tool_history && leg.may_embed;
                 may.then(|| {
-                    self.learn(Ability::NativeToolHistory, Verdict::No);
-                    Form { native: false, ..self.form }
+                    self.learn(Ability::NativeToolHistory, Verdict::No, "it rejected tool items");
+                    // Text retells the whole of the history; none of it is left for the backend to keep.
+                    Form { native: false, state: false, ..form }
                 })
             }
-            Rejection::StateGone => self.form.state.then_some(Form { state: false, ..self.form }),
-            Rejection::StateUnsupported => self.form.state.then(|| {
-                self.learn(Ability::ServerState, Verdict::No);
-                Form { state: false, ..self.form }
+            Rejection::StateGone => form.state.then(|| {
+                if leg.must_have_state {
+                    self.learn(Ability::ServerState, Verdict::No, "it does not have its own answer");
+                }
+                Form { state: false, ..form }
+            }),
+            Rejection::StateUnsupported => form.state.then(|| {
+                self.learn(Ability::ServerState, Verdict::No, "it goes on from no answer");
+                Form { state: false, ..form }
+            }),
+            Rejection::StoreRefused => form.keep.then(|| {
+                self.learn(Ability::ServerState, Verdict::No, REFUSES_TO_STORE);
+                Form { state: false, keep: false, ..form }
             }),
         }
     }
 
     /// Notes a lesson. It is told only if an answer follows, so that a failure teaches nothing.
-    fn learn(&mut self, ability: Ability, verdict: Verdict) {
-        self.lessons.push(Lesson { leg: self.leg, ability, verdict });
+    fn learn(&mut self, ability: Ability, verdict: Verdict, words: &'static str) {
+        self.lessons.push(Lesson { leg: self.leg, ability, verdict, words });
     }
 
     fn pause_before_retry(&mut self, failed: Failed) -> Option<Duration> {

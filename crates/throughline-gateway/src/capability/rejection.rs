@@ -16,6 +16,8 @@ pub enum Rejection {
     StateGone,
     /// It keeps no state.
     StateUnsupported,
+    /// It refuses to be asked to keep the answer.
+    StoreRefused,
 }
 
 /// Returns what the backend rejected, if it rejected a feature and nothing else was wrong.
@@ -24,6 +26,7 @@ pub fn rejection(status: u16, failure: &Failure) -> Option<Rejection> {
     let words = Words::of(failure);
     match status {
         400 | 404 | 409 | 422 if words.speak_of_state() => words.rejected_state(status),
+        400 | 403 | 422 if words.refuse_to_store() => Some(Rejection::StoreRefused),
         400 | 422 if words.reject_native_tools() => Some(Rejection::NativeTools),
         _ => None,
     }
@@ -245,7 +248,17 @@ impl Words {
         if is_gone {
             return Some(Rejection::StateGone);
         }
-        self.has_any(NOT_TAKEN).then_some(Rejection::StateUnsupported)
+        // "Previous response cannot be used for this organization due to Zero Data Retention."
+        let is_refused = self.has_any(NOT_TAKEN) || self.has_any(&["data retention"]);
+        is_refused.then_some(Rejection::StateUnsupported)
+    }
+
+    /// "Store must be set to false", says a server for those who must not store.
+    fn refuse_to_store(&self) -> bool {
+        let names_it = self.param == "store"
+            || self.message.starts_with("store must")
+            || self.has_any(&["'store'", "`store`", "\"store\""]);
+        names_it && (self.has_any(NOT_TAKEN) || self.has_any(&["must be", "data retention", "cannot"]))
     }
 }
 

@@ -4,11 +4,11 @@
 //! kept. The count is an estimate by bytes, and errs on the high side for prose.
 
 use super::place::Placed;
-use super::prompting::{BYTES_PER_TOKEN, prompt};
+use super::prompting::{BYTES_PER_TOKEN, Showing, prompt};
 use super::{Incoming, routed};
 use crate::gateway::{Gateway, mint};
 use crate::ingress::reject::undecodable;
-use throughline_core::{ConversationId, Failure, Strategy};
+use throughline_core::{ConversationId, Failure};
 use throughline_wire::decode_request;
 
 /// Returns about how many tokens a request would take.
@@ -26,6 +26,6 @@ pub fn count(gateway: &Gateway, incoming: Incoming) -> Result<u64, Failure> {
         history: ask.entries.clone(),
     };
     let route = routed(&gateway.setup(), &gateway.standing(), &incoming.headers, &ask, &placed)?;
-    let prompted = prompt(&ask, &placed, &route.first, Strategy::Native);
+    let prompted = prompt(&ask, &placed, &route.first, Showing::WHOLE);
     Ok(u64::try_from(prompted.body.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX))
 }

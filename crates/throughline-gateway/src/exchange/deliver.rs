@@ -81,7 +81,7 @@ impl Running {
     fn response(&self, body: Body, content_type: &'static str, prompted: &Prompted) -> Response {
         let mut response = self.head(body, content_type);
         say(&mut response, "x-throughline-backend", &prompted.destination.backend.name);
-        say(&mut response, "x-throughline-report", &prompted.report.to_string());
+        say(&mut response, "x-throughline-report", &prompted.summary());
         response
     }
 
@@ -183,9 +183,14 @@ pub(super) fn promise(recorder: &mut Recorder, ask: &Ask, stamp: &Stamp, reply: 
     if ask.dialect != Dialect::Responses {
         return;
     }
-    let own = || Text::from(format!("resp_{}", stamp.id));
+    let own = || Text::from(response_id(&stamp.id));
     let id = reply.id.clone().filter(|_| forwards).unwrap_or_else(own);
     recorder.promise(id, ask.settings.store.unwrap_or(true));
+}
+
+/// Returns the id of an answer that has none of the backend's.
+pub(super) fn response_id(exchange: &str) -> String {
+    format!("resp_{exchange}")
 }
 
 fn body_of(receiver: mpsc::Receiver<Bytes>) -> Body {

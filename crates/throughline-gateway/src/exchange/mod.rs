@@ -12,6 +12,7 @@ pub mod clients;
 mod compact;
 mod count;
 mod deliver;
+mod footing;
 mod identity;
 mod items;
 mod open;
@@ -25,7 +26,7 @@ mod warm;
 pub use count::count;
 pub use identity::{CONVERSATION_HEADER, conversation_mark};
 
-use crate::capability::{self, Ability, Decision};
+use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
 use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};
 use crate::config::OnStoreFailure;
 use crate::egress::Presented;
@@ -36,6 +37,7 @@ use crate::switch;
 use crate::telemetry::StoreUse;
 use crate::verdicts;
 use axum::response::Response;
+use footing::Footing;
 use http::{HeaderMap, header};
 use open::Opened;
 use place::{PlaceError, Placed};
@@ -43,7 +45,7 @@ use record::Recorder;
 use std::sync::Arc;
 use std::time::Instant;
 use throughline_core::{Ask, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
-use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError, Write};
+use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError};
 use throughline_wire::{Stamp, decode_request, status_of};
 
 /// The header by which a client chooses a backend.
@@ -84,6 +86,8 @@ struct Running {
     ask: Ask,
     placed: Placed,
     destinations: Vec<Destination>,
+    /// The answer that it goes on from, where a destination may keep that.
+    footing: Option<Footing>,
     recorder: Recorder,
     stamp: Stamp,
 }
@@ -131,10 +135,11 @@ impl Running {
             model: Some(route.shown_model),
             input_tokens: None,
         };
-        let destinations = std::iter::once(route.first).chain(route.fallbacks).collect();
+        let destinations: Vec<_> = std::iter::once(route.first).chain(route.fallbacks).collect();
+        let footing = footing::find(&*gateway.history, &ask, &placed, &destinations).await;
         let presented = Presented::of(&headers);
         let gateway = Arc::clone(gateway);
-        Ok(Self { gateway, setup, headers, presented, ask, placed, destinations, recorder, stamp })
+        Ok(Self { gateway, setup, headers, presented, ask, placed, destinations, footing, recorder, stamp })
     }
 
     /// Has somebody answer, and delivers the answer.
@@ -180,7 +185,10 @@ impl Running {
         let leg = |destination: &Destination| {
             let native = decision(&standing, destination, Ability::NativeToolHistory, at);
             let state = decision(&standing, destination, Ability::ServerState, at);
-            Leg::new(&native, &state, false)
+            let age = self.footing.as_ref().and_then(|footing| footing.age_at(destination, at));
+            // Embedded text retells the whole history, so there is nothing to go on from.
+            let age = age.filter(|_| native.verdict() != Some(Verdict::No));
+            Leg::new(&native, &state, age)
         };
         let legs = self.destinations.iter().map(leg).collect();
         let is_tool = |kind: &Kind| matches!(kind, Kind::Called(_) | Kind::Returned(_));
@@ -198,21 +206,16 @@ impl Running {
         let at = now();
         let learned = |lesson: &Lesson| {
             let destination = &self.destinations[lesson.leg];
+            let Lesson { ability, verdict, words, .. } = *lesson;
             tracing::info!(
                 backend = destination.backend.name.as_str(),
-                ability = lesson.ability.name(),
-                verdict = lesson.verdict.name(),
+                ability = ability.name(),
+                verdict = verdict.name(),
+                words,
                 "learned"
             );
-            Write::Learned(throughline_store::Learned {
-                backend: destination.backend.name.clone(),
-                model: destination.model.clone(),
-                capability: Text::from_static(lesson.ability.name()),
-                verdict: Text::from_static(lesson.verdict.name()),
-                reason: Text::from_static("an attempt showed it"),
-                at,
-                expires: Some(Moment(at.0 + capability::TRIED_HOLDS_MS)),
-            })
+            let learned = Learned::new(ability, verdict, Evidence::Tried, Text::from_static(words), at.0);
+            verdicts::keep(&destination.backend.name, destination.model.clone(), &learned)
         };
         let writes = lessons.iter().map(learned).collect();
         let written = self.gateway.history.append(Batch::relaxed(writes)).await;

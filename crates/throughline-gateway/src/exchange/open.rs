@@ -5,7 +5,7 @@
 
 use super::clients::reasoning_events;
 use super::permit::Permit;
-use super::prompting::{Prompted, prompt};
+use super::prompting::{Prompted, Showing, prompt};
 use super::relay::Relay;
 use super::{Running, backend_failed, record};
 use crate::capability::rejection;
@@ -53,7 +53,9 @@ impl Running {
     pub(super) async fn open(&mut self, leg: usize, form: Form) -> Result<Opened, Unopened> {
         let destination = self.destinations[leg].clone();
         let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
-        let prompted = prompt(&self.ask, &self.placed, &destination, strategy);
+        let footing = self.footing.as_ref().filter(|_| form.state);
+        let showing = Showing { strategy, footing, keep: form.keep };
+        let prompted = prompt(&self.ask, &self.placed, &destination, showing);
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
         let report = prompted.report_json(&self.ask);

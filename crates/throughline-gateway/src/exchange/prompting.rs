@@ -1,11 +1,14 @@
 //! A request rendered for one backend.
 
 use super::background;
+use super::footing::{self, Footing};
 use super::place::{self, Placed};
 use super::relay::{Terms, Way};
 use crate::config::Backend;
 use crate::routing::Destination;
-use throughline_core::{Ask, Kind, Origin, Prompt, Report, Strategy, Target, Text, ToolForm, prepare};
+use throughline_core::{
+    Action, Ask, Dialect, Kind, Origin, Prompt, Report, Strategy, Subject, Target, Text, ToolForm, prepare,
+};
 use throughline_wire::json::Writer;
 use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path};
 
@@ -21,6 +24,24 @@ pub struct Prompted {
     pub forwards: bool,
     /// Whom it is for.
     pub destination: Destination,
+    /// Whether it goes on from what the backend keeps.
+    pub continues: bool,
+}
+
+/// How a request is shown to a backend.
+#[derive(Clone, Copy, Debug)]
+pub struct Showing<'a> {
+    /// How tool history is shown.
+    pub strategy: Strategy,
+    /// The answer that it goes on from, if the backend keeps that.
+    pub footing: Option<&'a Footing>,
+    /// Whether the backend may be asked to keep the answer.
+    pub keep: bool,
+}
+
+impl Showing<'_> {
+    /// Everything, as tool calls and results.
+    pub const WHOLE: Self = Self { strategy: Strategy::Native, footing: None, keep: true };
 }
 
 /// How many bytes of a request make a token, roughly.
@@ -31,32 +52,56 @@ const OWN_FIELDS: [&str; 3] = ["previous_response_id", "conversation", backgroun
 
 /// Renders a request for a backend.
 #[must_use]
-pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, strategy: Strategy) -> Prompted {
+pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Showing<'_>) -> Prompted {
     let backend = &destination.backend;
-    let expanded = expanded(ask, placed, backend);
+    let expanded = expanded(ask, placed, backend, showing);
     let target = Target {
-        strategy,
+        strategy: showing.strategy,
         origin: Some(origin(destination)),
         foreign_reasoning: backend.reasoning.foreign(),
         model: Some(destination.model.clone()),
         ..Target::new(&backend.rules)
     };
-    let (prompt, mut report) = prepare(&expanded, &target);
+    let (mut prompt, mut report) = prepare(&expanded, &target);
+    if showing.footing.is_some() && !prompt.stays_in_dialect() {
+        if !footing::cut(&mut prompt.entries) {
+            return self::prompt(ask, placed, destination, Showing { footing: None, ..showing });
+        }
+        // What is not sent was not changed either.
+        report.changes.retain(|change| change.subject != Subject::Entry(None));
+    }
+    if !showing.keep && ask.settings.store != Some(false) && backend.dialect == Dialect::Responses {
+        report.field(Action::Translated, "store", "the backend refuses to store");
+    }
     let body = encode_request(&prompt, &mut report);
     let restorer = Restorer::new(&prompt);
     // A client that left its answer to be generated knows it by an id of ours.
     let forwards = forwards(&prompt) && !background::is_wanted(ask);
-    Prompted { body, report, restorer, forwards, destination: destination.clone() }
+    let continues = showing.footing.is_some();
+    Prompted { body, report, restorer, forwards, destination: destination.clone(), continues }
 }
 
 /// Returns the request with the history that it leans on, and without the words by which it leans on it.
-fn expanded(ask: &Ask, placed: &Placed, backend: &Backend) -> Ask {
-    let mut entries = place::shown(ask, placed, backend.dialect);
+fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>) -> Ask {
+    let mut expanded = match showing.footing {
+        Some(footing) => footing.continued(ask, placed),
+        None => {
+            let entries = place::shown(ask, placed, backend.dialect);
+            let mut expanded = Ask { entries, previous: None, conversation: None, ..ask.clone() };
+            expanded.fields.retain(|field| !OWN_FIELDS.contains(&field.name.as_str()));
+            expanded
+        }
+    };
     if !backend.reasoning.keeps_own() {
-        entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
+        expanded.entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
     }
-    let mut expanded = Ask { entries, previous: None, conversation: None, ..ask.clone() };
-    expanded.fields.retain(|field| !OWN_FIELDS.contains(&field.name.as_str()));
+    if backend.dialect == Dialect::Responses && !showing.keep {
+        footing::store(&mut expanded, false);
+    } else if ask.dialect != Dialect::Responses && footing::leaves_to_keep(ask, backend) {
+        footing::store(&mut expanded, true);
+        expanded.entries = footing::instructed(expanded.entries);
+    }
+    expanded.fields.retain(|field| field.name != background::FIELD);
     expanded.extras.retain(|name| name != background::FIELD);
     expanded
 }
@@ -93,12 +138,20 @@ impl Prompted {
         }
     }
 
+    /// Returns the report in one line: what was changed, how tool history is shown, and whether the backend's
+    /// own state stands for a part of it.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let state = if self.continues { " state=provider" } else { "" };
+        format!("{}{state}", self.report)
+    }
+
     /// Returns the report as the record keeps it.
     #[must_use]
     pub fn report_json(&self, ask: &Ask) -> Text {
         let mut writer = Writer::new();
         writer.begin_object();
-        writer.field_str("summary", &self.report.to_string());
+        writer.field_str("summary", &self.summary());
         writer.key("changes");
         writer.begin_array();
         for change in &self.report.changes {

@@ -255,11 +255,18 @@ impl Recorder {
 fn fallback(before: &Attempt, next: &Attempt) -> Fallback {
     if before.backend != next.backend {
         Fallback::Failover
-    } else if before.strategy == next.strategy {
-        Fallback::Retry
-    } else {
+    } else if before.strategy != next.strategy {
         Fallback::TextEmbed
+    } else if leans_on_state(before) && !leans_on_state(next) {
+        Fallback::FullHistory
+    } else {
+        Fallback::Retry
     }
+}
+
+/// Says whether an attempt went on from what the backend keeps, as its report tells.
+fn leans_on_state(attempt: &Attempt) -> bool {
+    attempt.report.as_ref().is_some_and(|report| report.contains("state=provider"))
 }
 
 impl Drop for Recorder {

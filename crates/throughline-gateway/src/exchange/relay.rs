@@ -357,8 +357,13 @@ pub(super) fn rename(object: &str, terms: &Terms) -> Option<String> {
         .filter(|(name, _)| document.root().field(name).is_some())
         .filter_map(|(name, value)| Some((name, quote(value.as_ref()?))))
         .collect();
-    // Only an answer within a conversation has this field at all.
-    values.extend(terms.conversation.as_ref().map(|id| ("conversation", conversation(id))));
+    // Only an answer within a conversation has this field at all. What it goes on from at the backend is then
+    // our affair, and no response that the client has named.
+    if let Some(id) = &terms.conversation {
+        let previous = document.root().field("previous_response_id");
+        values.extend(previous.map(|_| ("previous_response_id", "null".to_owned())));
+        values.push(("conversation", conversation(id)));
+    }
     let edits: Vec<Edit<'_>> = values.iter().map(|(name, value)| Edit::Set { name, value }).collect();
     if edits.is_empty() { None } else { patch(object, &edits).ok() }
 }

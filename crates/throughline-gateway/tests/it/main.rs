@@ -21,6 +21,7 @@ mod metrics;
 mod past;
 mod probe;
 mod reload;
+mod server_state;
 mod socket;
 mod state;
 mod stream;

@@ -98,6 +98,9 @@ fn write_translated(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Repor
         None => {}
     }
     settings::write_settings(writer, prompt, report);
+    if let Some(previous) = &prompt.ask.previous {
+        writer.field_str("previous_response_id", previous);
+    }
     if prompt.ask.stream {
         writer.field_bool("stream", true);
     }
@@ -413,6 +416,15 @@ mod tests {
                 {"type": "function_call_output", "call_id": "c3", "output": ""}],
                 "store": false})
         );
+    }
+
+    #[test]
+    fn a_foreign_request_may_go_on_from_an_answer_that_is_kept() {
+        let mut ask = foreign(vec![result("c1", vec![Part::text("one")], Outcome::Ok)]);
+        ask.previous = Some("resp_1".into());
+        ask.settings.store = Some(true);
+        let (sent, _) = encoded(&ask);
+        assert_eq!((&sent["previous_response_id"], &sent["store"]), (&json!("resp_1"), &json!(true)));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Attempts, driven by scripted backends. No clock: the pauses are added up.
 
 use super::*;
+use crate::capability::Evidence;
 use proptest::prelude::*;
 
-const NATIVE: Form = Form { native: true, state: false };
-const TEXT: Form = Form { native: false, state: false };
+const NATIVE: Form = Form { native: true, state: false, keep: true };
+const TEXT: Form = Form { native: false, ..NATIVE };
+const STATE: Form = Form { state: true, ..NATIVE };
 
 fn leg(form: Form) -> Leg {
-    Leg { form, may_embed: true, is_in_doubt: true }
+    Leg { form, may_embed: true, is_in_doubt: true, is_state_in_doubt: true, must_have_state: true }
 }
 
 fn status(status: u16) -> Failed {
@@ -61,15 +63,21 @@ fn scripted(script: Vec<Option<Failed>>) -> impl FnMut(u32, usize, Form) -> Resu
 }
 
 fn no_native(leg: usize) -> Lesson {
-    Lesson { leg, ability: Ability::NativeToolHistory, verdict: Verdict::No }
+    let words = "it rejected tool items";
+    Lesson { leg, ability: Ability::NativeToolHistory, verdict: Verdict::No, words }
+}
+
+/// Returns what was learned, without the words.
+fn learned(story: &Story) -> Vec<(Ability, Verdict)> {
+    let (_, lessons) = story.end.as_ref().unwrap();
+    lessons.iter().map(|lesson| (lesson.ability, lesson.verdict)).collect()
 }
 
 #[test]
 fn a_first_answer_is_passed_on_and_teaches_that_native_works() {
     let story = driven(vec![leg(NATIVE)], true, scripted(vec![None]));
     assert_eq!(story.sent, [(0, NATIVE)]);
-    let yes = Lesson { verdict: Verdict::Yes, ..no_native(0) };
-    assert_eq!(story.end, Ok((0, vec![yes])));
+    assert_eq!(learned(&story), [(Ability::NativeToolHistory, Verdict::Yes)]);
     let known = Leg { is_in_doubt: false, ..leg(NATIVE) };
     assert_eq!(driven(vec![known], true, scripted(vec![None])).end, Ok((0, vec![])));
     assert_eq!(driven(vec![leg(NATIVE)], false, scripted(vec![None])).end, Ok((0, vec![])));
@@ -121,24 +129,53 @@ fn any_other_400_is_returned_as_it_is() {
 }
 
 #[test]
-fn state_that_is_gone_means_the_full_history_at_once_and_is_no_verdict() {
-    let state = Form { native: true, state: true };
-    let known = Leg { is_in_doubt: false, ..leg(state) };
-    let script = vec![Some(rejects(Rejection::StateGone)), None];
-    let story = driven(vec![known], true, scripted(script));
-    assert_eq!(story.sent, [(0, state), (0, NATIVE)]);
-    assert_eq!(story.end, Ok((0, vec![])));
-    let script = vec![Some(rejects(Rejection::StateUnsupported)), None];
-    let lesson = Lesson { leg: 0, ability: Ability::ServerState, verdict: Verdict::No };
-    assert_eq!(driven(vec![known], true, scripted(script)).end, Ok((0, vec![lesson])));
+fn state_that_is_gone_means_the_full_history_at_once_and_a_verdict_only_if_it_should_be_there() {
+    let no_state = (Ability::ServerState, Verdict::No);
+    let known = Leg { is_in_doubt: false, ..leg(STATE) };
+    let old = Leg { must_have_state: false, ..known };
+    for (leg, rejection, lesson) in [
+        (known, Rejection::StateGone, Some(no_state)),
+        (old, Rejection::StateGone, None),
+        (old, Rejection::StateUnsupported, Some(no_state)),
+    ] {
+        let story = driven(vec![leg], true, scripted(vec![Some(rejects(rejection)), None]));
+        assert_eq!(story.sent, [(0, STATE), (0, NATIVE)]);
+        assert_eq!(story.pauses, [Duration::ZERO; 2]);
+        assert_eq!(learned(&story), Vec::from_iter(lesson), "{leg:?} {rejection:?}");
+    }
+}
+
+#[test]
+fn state_that_was_used_teaches_that_it_is_kept() {
+    let known = Leg { is_in_doubt: false, ..leg(STATE) };
+    let story = driven(vec![known], true, scripted(vec![None]));
+    assert_eq!(learned(&story), [(Ability::ServerState, Verdict::Yes)]);
+    let sure = Leg { is_state_in_doubt: false, ..known };
+    assert_eq!(learned(&driven(vec![sure], true, scripted(vec![None]))), []);
+    let full = Leg { form: NATIVE, ..known };
+    assert_eq!(learned(&driven(vec![full], true, scripted(vec![None]))), []);
+}
+
+#[test]
+fn whoever_must_not_store_is_asked_again_without_and_from_then_on() {
+    let known = Leg { is_in_doubt: false, ..leg(STATE) };
+    let story = driven(vec![known], true, scripted(vec![Some(rejects(Rejection::StoreRefused)), None]));
+    let plain = Form { keep: false, ..NATIVE };
+    assert_eq!(story.sent, [(0, STATE), (0, plain)]);
+    let (_, lessons) = story.end.unwrap();
+    let [Lesson { ability, verdict, words, .. }] = lessons.as_slice() else { panic!("{lessons:?}") };
+    let learned = crate::capability::Learned::new(*ability, *verdict, Evidence::Tried, (*words).into(), 0);
+    let next = Leg::new(&Decision::Set(Verdict::Yes), &Decision::Learned(learned), Some(Duration::ZERO));
+    assert_eq!(next.form, plain);
 }
 
 #[test]
 fn state_and_tool_items_can_be_rejected_one_after_the_other() {
     let script = vec![Some(rejects(Rejection::StateGone)), Some(rejects(Rejection::NativeTools)), None];
-    let story = driven(vec![leg(Form { native: true, state: true })], true, scripted(script));
+    let story = driven(vec![leg(STATE)], true, scripted(script));
     assert_eq!(story.sent.last(), Some(&(0, TEXT)));
-    assert_eq!(story.end, Ok((0, vec![no_native(0)])));
+    let both = [(Ability::ServerState, Verdict::No), (Ability::NativeToolHistory, Verdict::No)];
+    assert_eq!(learned(&story), both);
 }
 
 #[test]
@@ -223,17 +260,21 @@ fn once_an_answer_has_begun_nothing_is_repeated() {
 fn a_decision_becomes_a_form() {
     let unknown = Decision::Unknown { expired: None };
     let (yes, no) = (Decision::Set(Verdict::Yes), Decision::Set(Verdict::No));
-    assert_eq!(Leg::new(&unknown, &unknown, true), leg(NATIVE));
-    assert_eq!(Leg::new(&yes, &yes, true).form, Form { native: true, state: true });
-    assert!(!Leg::new(&yes, &no, true).may_embed);
-    assert_eq!(Leg::new(&no, &yes, false).form, TEXT);
+    let (now, old) = (Some(Duration::ZERO), Some(STATE_FRESH));
+    assert_eq!(Leg::new(&unknown, &unknown, now), leg(STATE));
+    assert_eq!(Leg::new(&unknown, &unknown, old), Leg { must_have_state: false, ..leg(STATE) });
+    assert!(!Leg::new(&unknown, &yes, now).must_have_state, "the configuration is not overruled");
+    assert_eq!(Leg::new(&yes, &no, now).form, NATIVE);
+    assert!(!Leg::new(&yes, &no, now).may_embed);
+    assert_eq!(Leg::new(&no, &yes, None).form, TEXT);
 }
 
 fn any_failure() -> impl Strategy<Value = Failed> {
     let rejection = proptest::option::of(prop_oneof![
         Just(Rejection::NativeTools),
         Just(Rejection::StateGone),
-        Just(Rejection::StateUnsupported)
+        Just(Rejection::StateUnsupported),
+        Just(Rejection::StoreRefused)
     ]);
     let after = proptest::option::of((0u64..100).prop_map(Duration::from_secs));
     prop_oneof![
@@ -257,15 +298,15 @@ proptest! {
         let legs: Vec<Leg> = forms
             .iter()
             .map(|(native, state, may_embed)| Leg {
-                form: Form { native: *native, state: *state },
+                form: Form { native: *native, state: *state, keep: true },
                 may_embed: *may_embed,
-                is_in_doubt: true,
+                ..leg(NATIVE)
             })
             .collect();
         let count = legs.len();
         let story = driven(legs, has_tool_history, scripted(script));
-        // Three tries and two simpler forms for each, at most.
-        prop_assert!(story.sent.len() <= count * 5);
+        // Three tries and three simpler forms for each, at most.
+        prop_assert!(story.sent.len() <= count * 6);
         prop_assert!(story.sent.is_sorted_by_key(|(leg, _)| *leg));
         prop_assert!(story.pauses.iter().all(|pause| *pause <= Duration::from_secs(20)));
         if let Ok((leg, lessons)) = story.end {

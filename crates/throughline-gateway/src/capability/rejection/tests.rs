@@ -155,10 +155,32 @@ fn state_that_is_gone_is_told_from_state_that_never_is() {
         (400, "", "previous_response_id", "Unsupported parameter: 'previous_response_id'", unsupported),
         (422, "", "", "previous_response_id: Extra inputs are not permitted", unsupported),
         (400, "", "", "previous_response_id is not supported when store is false", unsupported),
+        (
+            400,
+            "",
+            "previous_response_id",
+            "Previous response cannot be used for this organization due to Zero Data Retention.",
+            unsupported,
+        ),
         (404, "", "", "The model does not exist", None),
         (500, "", "", "Previous response with id 'resp_1' not found.", None),
         (400, "", "", "previous_response_id and conversation cannot be used together", None),
     ] {
         assert_eq!(judged(status, code, param, message), expected, "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_must_not_store_is_understood() {
+    let refused = Some(Rejection::StoreRefused);
+    for (status, param, message, expected) in [
+        (400, "", "Store must be set to false", refused),
+        (400, "store", "Unsupported value: true", refused),
+        (400, "", "'store' is not allowed for organizations with Zero Data Retention", refused),
+        (400, "vector_store_ids", "Vector store must be one of yours", None),
+        (500, "", "Store must be set to false", None),
+        (404, "", "The store was not found", None),
+    ] {
+        assert_eq!(judged(status, "", param, message), expected, "{message}");
     }
 }

@@ -53,8 +53,9 @@ fn attempt_shown(number: u32, attempt: &Attempt, body: Option<&[u8]>, ink: &Ink)
         (None, None) => "no answer yet".to_owned(),
     };
     let took = attempt.ended.map(|ended| format!(" in {} ms", ended.0 - attempt.started.0));
+    let state = if leans_on_state(attempt) { " state=provider" } else { "" };
     let mut text = format!(
-        "  attempt {number}  {name}  {} {model}  {strategy}  {came_of}{}\n",
+        "  attempt {number}  {name}  {} {model}  {strategy}{state}  {came_of}{}\n",
         attempt.dialect,
         took.unwrap_or_default()
     );
@@ -64,6 +65,14 @@ fn attempt_shown(number: u32, attempt: &Attempt, body: Option<&[u8]>, ink: &Ink)
         None => text.push_str("  (the body was not kept)\n"),
     }
     text
+}
+
+/// Says whether the backend's own state stood for a part of the history, as the report tells.
+fn leans_on_state(attempt: &Attempt) -> bool {
+    let Some(report) = &attempt.report else { return false };
+    let Ok(document) = Document::parse(report.as_str()) else { return false };
+    let summary = document.root().field("summary").and_then(|summary| summary.as_text());
+    summary.is_some_and(|summary| summary.split(' ').any(|word| word == "state=provider"))
 }
 
 /// Shows the changes of a report, which the record keeps as JSON.
@@ -76,4 +85,32 @@ fn changes_shown(report: &str, ink: &Ink) -> String {
         format!("    {}\n", ink.tame(&line))
     };
     changes.items().map(change).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_core::Dialect;
+    use throughline_store::Moment;
+
+    #[test]
+    fn what_a_backend_keeps_itself_is_said_beside_the_strategy() {
+        let shown = |summary: &str| {
+            let attempt = Attempt {
+                backend: "own".into(),
+                dialect: Dialect::Responses,
+                model: Some("m".into()),
+                strategy: Some("native".into()),
+                report: Some(format!("{{\"summary\":\"{summary}\",\"changes\":[]}}").into()),
+                started: Moment(1),
+                ended: Some(Moment(3)),
+                status: Some(200),
+                failure: None,
+            };
+            attempt_shown(1, &attempt, None, &Ink::of_stdout())
+        };
+        let line = shown("repaired=0 strategy=native state=provider");
+        assert!(line.contains("native state=provider  200 in 2 ms"), "{line}");
+        assert!(shown("repaired=0 strategy=native").contains("native  200 in 2 ms"));
+    }
 }
