@@ -4,6 +4,7 @@ use crate::background::Background;
 use crate::config::{self, Backend, Config, Endpoint};
 use crate::drain::Drain;
 use crate::egress::{Egress, EgressError};
+use crate::listing::{self, Listed, Listing};
 use crate::routing::Listings;
 use crate::telemetry::{StoreUse, Telemetry};
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use throughline_core::Text;
 use throughline_store::{History, Moment, Standing};
+use tokio::sync::Notify;
 
 /// How long a WebSocket lasts; OpenResponses sets it.
 const SOCKET_LASTS: Duration = Duration::from_secs(60 * 60);
@@ -33,6 +35,8 @@ pub struct Gateway {
     standing: RwLock<Arc<Standing>>,
     /// Where the simulated backend listens, if one is needed.
     simulated: Option<String>,
+    /// Told after each reload.
+    reloaded: Notify,
 }
 
 /// What follows from the configuration; replaced as a whole when that changes.
@@ -42,8 +46,8 @@ pub struct Setup {
     pub config: Config,
     /// The way to each backend.
     pub egress: BTreeMap<Text, Egress>,
-    /// The models that backends list.
-    pub listings: Listings,
+    /// The models that backends list, as far as they were asked, and their names alone.
+    listed: RwLock<(Arc<Listed>, Arc<Listings>)>,
 }
 
 /// Why a gateway could not be built.
@@ -78,7 +82,7 @@ impl Gateway {
         history: Arc<dyn History>,
         simulated: Option<String>,
     ) -> Result<Self, BuildError> {
-        let setup = Setup::new(config, simulated.as_deref())?;
+        let setup = Setup::new(config, simulated.as_deref(), None)?;
         let standing = history.standing().await?;
         Ok(Self {
             setup: RwLock::new(Arc::new(setup)),
@@ -89,6 +93,7 @@ impl Gateway {
             socket_lasts: SOCKET_LASTS,
             standing: RwLock::new(Arc::new(standing)),
             simulated,
+            reloaded: Notify::new(),
         })
     }
 
@@ -106,10 +111,17 @@ impl Gateway {
     /// # Errors
     /// When a backend cannot be set up; nothing changes then.
     pub fn reload(&self, mut config: Config) -> Result<Vec<&'static str>, BuildError> {
-        let needs_restart = config::keep_fixed(&self.setup().config, &mut config);
-        let setup = Setup::new(config, self.simulated.as_deref())?;
+        let before = self.setup();
+        let needs_restart = config::keep_fixed(&before.config, &mut config);
+        let setup = Setup::new(config, self.simulated.as_deref(), Some(&before))?;
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
+        self.reloaded.notify_one();
         Ok(needs_restart)
+    }
+
+    /// Waits until a configuration was put into effect; one waits at a time.
+    pub async fn reloaded(&self) {
+        self.reloaded.notified().await;
     }
 
     /// Returns the verdicts and switches as they are now.
@@ -146,7 +158,7 @@ impl Gateway {
 }
 
 impl Setup {
-    fn new(config: Config, simulated: Option<&str>) -> Result<Self, BuildError> {
+    fn new(config: Config, simulated: Option<&str>, before: Option<&Self>) -> Result<Self, BuildError> {
         let reach = |backend: &Arc<Backend>| {
             let base_url = match (&backend.endpoint, simulated) {
                 (Endpoint::Url(url), _) => url.as_str().to_owned(),
@@ -161,7 +173,43 @@ impl Setup {
             Ok((backend.name.clone(), egress))
         };
         let egress = config.backends.iter().map(reach).collect::<Result<_, BuildError>>()?;
-        Ok(Self { config, egress, listings: Listings::new() })
+        let listed = before.map(|before| before.still_listed(&config)).unwrap_or_default();
+        let names = Arc::new(listing::names(&listed));
+        Ok(Self { config, egress, listed: RwLock::new((Arc::new(listed), names)) })
+    }
+
+    /// Returns the models that backends list, by the backend.
+    #[must_use]
+    pub fn listings(&self) -> Arc<Listings> {
+        Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner).1)
+    }
+
+    /// Returns what came of asking each backend for its models.
+    #[must_use]
+    pub fn listed(&self) -> Arc<Listed> {
+        Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Notes what came of asking a backend for its models.
+    pub fn list(&self, backend: Text, listing: Listing) {
+        let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = (*known.0).clone();
+        listed.insert(backend, listing);
+        *known = (Arc::new(listed.clone()), Arc::new(listing::names(&listed)));
+    }
+
+    /// Returns the listings of those backends that are in another configuration what they are in this one.
+    fn still_listed(&self, config: &Config) -> Listed {
+        let is_same = |name: &Text| match (self.config.backend(name), config.backend(name)) {
+            (Some(old), Some(new)) => {
+                (&old.endpoint, &old.credential, &old.headers)
+                    == (&new.endpoint, &new.credential, &new.headers)
+            }
+            _ => false,
+        };
+        let mut listed = (*self.listed()).clone();
+        listed.retain(|name, _| is_same(name));
+        listed
     }
 }
 

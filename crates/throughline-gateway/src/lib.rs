@@ -6,8 +6,9 @@
 //! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
 //! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
 //! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens,
-//! [`probe`] asks a backend what it is, and [`verdicts`] are what was learned about one. [`background`] holds
-//! answers that nobody waits for, and [`drain`] what is waited for before the gateway stops.
+//! [`probe`] asks a backend what it is, [`listing`] does so in the background, and [`verdicts`] are what was
+//! learned about one. [`background`] holds answers that nobody waits for, and [`drain`] what is waited for
+//! before the gateway stops.
 
 pub mod background;
 pub mod capability;
@@ -17,6 +18,7 @@ pub mod egress;
 pub mod exchange;
 pub mod gateway;
 pub mod ingress;
+pub mod listing;
 pub mod probe;
 pub mod routing;
 pub mod secret;

@@ -6,6 +6,7 @@ use crate::capability::{self, Ability, Evidence, ListedModel, Verdict, from_head
 use crate::config::{Backend, Credential};
 use crate::egress::{Answered, Egress, EgressError, Presented};
 use crate::verdicts;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use throughline_core::Text;
 use throughline_store::{Moment, Standing, Write};
@@ -82,6 +83,21 @@ impl Probe {
             Reached::Refused { .. } => Some("check its base_url, up to and including the version"),
             Reached::Unreachable(_) => Some("check its base_url, and whether it runs"),
         }
+    }
+
+    /// Returns the names of the models that the backend lists.
+    #[must_use]
+    pub fn models(&self) -> Option<BTreeSet<Text>> {
+        match &self.reached {
+            Reached::Listed(models) => Some(models.iter().map(|model| model.id.clone()).collect()),
+            Reached::Unlisted | Reached::Refused { .. } | Reached::Unreachable(_) => None,
+        }
+    }
+
+    /// Returns what is to be written for people to see which models the backend lists.
+    #[must_use]
+    pub fn listed(&self, backend: &Backend, at: Moment) -> Option<Write> {
+        self.models().map(|models| verdicts::keep_listed(&backend.name, &models, at))
     }
 
     /// Returns what is to be written for what the backend said to count; an attempt is believed over it.

@@ -1,6 +1,7 @@
 //! Verdicts about backends, as the history keeps them and as [`capability`](crate::capability) reads them.
 
-use crate::capability::{Ability, Learned, Verdict};
+use crate::capability::{Ability, Evidence, Learned, TOLD_HOLDS_MS, Verdict};
+use std::collections::BTreeSet;
 use throughline_core::Text;
 use throughline_store::{Moment, Standing, Write};
 
@@ -43,6 +44,43 @@ pub fn keep(backend: &Text, model: Text, learned: &Learned) -> Write {
         at: Moment(learned.at),
         expires: Some(Moment(learned.expires)),
     })
+}
+
+/// Returns what is to be written for people to see which models a backend lists.
+///
+/// It is no verdict: nothing is decided by it, so no ability goes by this name.
+#[must_use]
+pub fn keep_listed(backend: &Text, models: &BTreeSet<Text>, at: Moment) -> Write {
+    const NAMED_MAX: usize = 8;
+    let named: Vec<&str> = models.iter().take(NAMED_MAX).map(Text::as_str).collect();
+    let more = if models.len() > NAMED_MAX { ", …" } else { "" };
+    Write::Learned(throughline_store::Learned {
+        backend: backend.clone(),
+        model: Text::default(),
+        capability: Text::from_static("models"),
+        verdict: Text::from(models.len().to_string()),
+        reason: Text::from(format!("listing: {}{more}", named.join(", "))),
+        at,
+        expires: Some(Moment(at.0.saturating_add(TOLD_HOLDS_MS))),
+    })
+}
+
+/// Returns what is to be written for what a backend says about all its models in the headers of an answer.
+///
+/// A backend says it with every answer, so what is known and will hold for a while is not written again.
+#[must_use]
+pub fn keep_told(standing: &Standing, backend: &Text, said: &[(Ability, Verdict)], at: Moment) -> Vec<Write> {
+    let lesson = |(ability, verdict): &(Ability, Verdict)| {
+        let words = Text::from_static("the backend says so");
+        let learned = Learned::new(*ability, *verdict, Evidence::Header, words, at.0);
+        let known = find(standing, backend, "", *ability).and_then(recall);
+        let is_known = known.as_ref().is_some_and(|known| {
+            known.verdict == *verdict && known.expires > at.0.saturating_add(TOLD_HOLDS_MS / 2)
+        });
+        let is_news = !is_known && learned.supersedes(known.as_ref(), at.0);
+        is_news.then(|| keep(backend, Text::default(), &learned))
+    };
+    said.iter().filter_map(lesson).collect()
 }
 
 #[cfg(test)]

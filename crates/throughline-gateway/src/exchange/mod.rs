@@ -45,7 +45,7 @@ use record::Recorder;
 use std::sync::Arc;
 use std::time::Instant;
 use throughline_core::{Ask, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
-use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError};
+use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError, Write};
 use throughline_wire::{Stamp, decode_request, status_of};
 
 /// The header by which a client chooses a backend.
@@ -200,9 +200,6 @@ impl Running {
 
     /// Remembers what the attempts have shown, for the next request and for other gateways.
     async fn learn(&self, lessons: &[Lesson]) {
-        if lessons.is_empty() {
-            return;
-        }
         let at = now();
         let learned = |lesson: &Lesson| {
             let destination = &self.destinations[lesson.leg];
@@ -217,8 +214,15 @@ impl Running {
             let learned = Learned::new(ability, verdict, Evidence::Tried, Text::from_static(words), at.0);
             verdicts::keep(&destination.backend.name, destination.model.clone(), &learned)
         };
-        let writes = lessons.iter().map(learned).collect();
-        let written = self.gateway.history.append(Batch::relaxed(writes)).await;
+        self.remember(lessons.iter().map(learned).collect()).await;
+    }
+
+    /// Writes verdicts, and has them in effect. That it fails is no reason to fail a request.
+    async fn remember(&self, verdicts: Vec<Write>) {
+        if verdicts.is_empty() {
+            return;
+        }
+        let written = self.gateway.history.append(Batch::relaxed(verdicts)).await;
         let refreshed = match written {
             Ok(_) => self.gateway.refresh().await,
             Err(error) => Err(error),
@@ -265,7 +269,7 @@ fn routed(
         conversation: conversation.as_ref(),
         switched: everywhere.as_ref(),
     };
-    route(&setup.config, &asked, &setup.listings).map_err(|error| {
+    route(&setup.config, &asked, &setup.listings()).map_err(|error| {
         let (code, param) = match &error {
             RouteError::UnknownBackend { .. } => ("throughline_unknown_backend", BACKEND_HEADER),
             RouteError::NoModel { .. } => ("throughline_no_model", "model"),

@@ -8,10 +8,10 @@ use super::permit::Permit;
 use super::prompting::{Prompted, Showing, prompt};
 use super::relay::Relay;
 use super::{Running, backend_failed, record};
-use crate::capability::rejection;
-use crate::capability::{Failed, Form};
+use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
 use crate::egress::{Answered, EgressError, Request, path_of};
 use crate::gateway::now;
+use crate::verdicts;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use throughline_core::{Dialect, EmbedForm, Ending, Failure, FailureKind, Reply, Strategy, Text};
@@ -71,7 +71,10 @@ impl Running {
         self.recorder.attempt(attempt, body.clone()).await.map_err(Unopened::Store)?;
         let answered = self.send(&prompted, body).await;
         let opened = match answered {
-            Ok(answered) => read(answered, &prompted, self).await,
+            Ok(answered) => {
+                self.heed(&destination.backend.name, &answered.headers).await;
+                read(answered, &prompted, self).await
+            }
             Err(error) => Err(unreachable_backend(&error)),
         };
         match opened {
@@ -85,6 +88,16 @@ impl Running {
                 Err(Unopened::Backend(failed, failure))
             }
         }
+    }
+
+    /// Remembers what a backend says of itself in the headers of an answer, also of a refusal.
+    async fn heed(&self, backend: &Text, headers: &HeaderMap) {
+        let Some(said) = headers.get(CAPABILITIES_HEADER).and_then(|value| value.to_str().ok()) else {
+            return;
+        };
+        let said = from_headers([(CAPABILITIES_HEADER, said)]);
+        let lessons = verdicts::keep_told(&self.gateway.standing(), backend, &said, now());
+        self.remember(lessons).await;
     }
 
     async fn send(&self, prompted: &Prompted, body: Bytes) -> Result<Answered, EgressError> {

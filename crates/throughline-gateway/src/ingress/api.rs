@@ -112,7 +112,8 @@ async fn backends(State(ingress): State<Ingress>) -> Response {
     let answer = async {
         let standing = ingress.gateway.history.standing().await.map_err(|error| unread(&error))?;
         let mut writer = Writer::new();
-        view::write_backends(&mut writer, &ingress.gateway.setup().config, &standing, now());
+        let setup = ingress.gateway.setup();
+        view::write_backends(&mut writer, &setup.config, &standing, &setup.listings(), now());
         Ok(writer)
     };
     respond(answer.await)

@@ -1,12 +1,13 @@
 //! The models on offer, in the shape of whichever client asks.
 
 use super::{Ingress, admit};
-use crate::config::Config;
+use crate::capability::CAPABILITIES_HEADER;
 use crate::exchange::clients::is_codex;
+use crate::gateway::Setup;
 use crate::ingress::reject::{own, reject};
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
 use std::collections::BTreeSet;
 use throughline_core::{Dialect, FailureKind};
 use throughline_wire::json::Writer;
@@ -17,7 +18,7 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
     if let Err(failure) = admit(&ingress, &request) {
         return reject(dialect, &failure);
     }
-    let names = names(&ingress.gateway.setup().config);
+    let names = names(&ingress.gateway.setup());
     let mut writer = Writer::new();
     writer.begin_object();
     if dialect != Dialect::Messages {
@@ -46,7 +47,7 @@ pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>, request
     if let Err(failure) = admit(&ingress, &request) {
         return reject(dialect, &failure);
     }
-    if !names(&ingress.gateway.setup().config).contains(&id) {
+    if !names(&ingress.gateway.setup()).contains(&id) {
         let message = format!("no backend lists a model called `{id}`");
         return reject(dialect, &own(FailureKind::NotFound, "throughline_no_such_model", message));
     }
@@ -61,11 +62,13 @@ fn dialect_of(headers: &HeaderMap) -> Dialect {
 }
 
 /// Returns the names that a client may ask for: those that backends know, and each under its backend.
-fn names(config: &Config) -> BTreeSet<String> {
+fn names(setup: &Setup) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for backend in &config.backends {
-        let listed = backend.models.iter().map(|rule| &rule.pattern).filter(|pattern| !pattern.contains('*'));
-        for model in backend.default_model.iter().chain(listed) {
+    let listings = setup.listings();
+    for backend in &setup.config.backends {
+        let mapped = backend.models.iter().map(|rule| &rule.pattern).filter(|pattern| !pattern.contains('*'));
+        let listed = listings.get(&backend.name).into_iter().flatten();
+        for model in backend.default_model.iter().chain(mapped).chain(listed) {
             names.insert(model.to_string());
             names.insert(format!("{}/{model}", backend.name));
         }
@@ -97,5 +100,9 @@ fn write_end(writer: &mut Writer, field: &str, name: Option<&String>) {
 }
 
 fn json(writer: Writer) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response()
+    // What a gateway can do, for one in front of it: everything, whatever stands behind.
+    let abilities =
+        (HeaderName::from_static(CAPABILITIES_HEADER), "native_tool_history=yes, server_state=yes");
+    let head = [(header::CONTENT_TYPE, "application/json"), abilities];
+    (head, writer.into_string()).into_response()
 }

@@ -5,6 +5,7 @@
 use super::{Listed, Pair, found_name, iso, kind_name, oddity_words, outcome_name, role_name};
 use super::{state_name, text_of};
 use crate::config::{Backend, Config};
+use crate::routing::Listings;
 use crate::switch;
 use bytes::Bytes;
 use throughline_core::{Call, Dialect, EntryId, Kind, Origin, Return, Text, Thought};
@@ -126,7 +127,15 @@ pub fn write_hit(writer: &mut Writer, hit: &Hit) {
 }
 
 /// Writes the backends, which of them is active, and what was learned about them.
-pub fn write_backends(writer: &mut Writer, config: &Config, standing: &Standing, now: Moment) {
+///
+/// `listings` are the models that backends list; of a backend that is not among them, nobody knows.
+pub fn write_backends(
+    writer: &mut Writer,
+    config: &Config,
+    standing: &Standing,
+    listings: &Listings,
+    now: Moment,
+) {
     let switched = switch::of(standing, &Scope::Everywhere);
     writer.begin_object();
     writer.field_str("active", &config.active);
@@ -135,19 +144,35 @@ pub fn write_backends(writer: &mut Writer, config: &Config, standing: &Standing,
     writer.begin_array();
     let active = switch::active(config, standing);
     for backend in &config.backends {
-        write_backend(writer, backend, backend.name == *active, standing, now);
+        write_backend(writer, backend, backend.name == *active, standing, listings, now);
     }
     writer.end_array();
     writer.end_object();
 }
 
-fn write_backend(writer: &mut Writer, backend: &Backend, is_active: bool, standing: &Standing, now: Moment) {
+fn write_backend(
+    writer: &mut Writer,
+    backend: &Backend,
+    is_active: bool,
+    standing: &Standing,
+    listings: &Listings,
+    now: Moment,
+) {
     writer.begin_object();
     writer.field_str("name", &backend.name);
     writer.field_str("dialect", backend.dialect.name());
     writer.field_str("address", &backend.endpoint.to_string());
     optional(writer, "default_model", backend.default_model.as_deref());
     writer.field_bool("active", is_active);
+    writer.key("models");
+    match listings.get(&backend.name) {
+        Some(models) => {
+            writer.begin_array();
+            models.iter().for_each(|model| writer.string(model));
+            writer.end_array();
+        }
+        None => writer.null(),
+    }
     writer.key("learned");
     writer.begin_array();
     let about = standing.learned.iter().filter(|learned| learned.backend == backend.name);

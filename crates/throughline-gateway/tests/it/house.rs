@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 pub struct House {
     pub url: String,
     pub sims: BTreeMap<&'static str, Sim>,
+    pub gateway: Arc<Gateway>,
     stop: Option<oneshot::Sender<()>>,
     served: tokio::task::JoinHandle<io::Result<()>>,
 }
@@ -81,8 +82,9 @@ impl House {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(server::serve(listener, gateway, async move { drop(stopped.await) }));
-        Self { url, sims, stop: Some(stop), served }
+        let served =
+            tokio::spawn(server::serve(listener, Arc::clone(&gateway), async move { drop(stopped.await) }));
+        Self { url, sims, gateway, stop: Some(stop), served }
     }
 
     /// Returns what a backend was sent.

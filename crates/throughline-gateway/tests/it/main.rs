@@ -17,6 +17,7 @@ mod failover;
 mod fallback;
 mod hang_up;
 mod house;
+mod listings;
 mod metrics;
 mod past;
 mod probe;

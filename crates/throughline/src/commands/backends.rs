@@ -6,6 +6,7 @@ use crate::exit::CommandError;
 use crate::output::{self, Ink};
 use throughline_gateway::config::Config;
 use throughline_gateway::gateway::now;
+use throughline_gateway::routing::Listings;
 use throughline_gateway::{switch, view};
 use throughline_store::{Learned, Moment, Scope, Standing};
 use throughline_wire::json::Writer;
@@ -17,7 +18,8 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
     let standing = history::wait(async { Ok(history.standing().await?) })?;
     if args.json {
         let mut writer = Writer::new();
-        view::write_backends(&mut writer, &config, &standing, now());
+        // Which models a backend lists, in full, only a gateway that has asked it knows.
+        view::write_backends(&mut writer, &config, &standing, &Listings::new(), now());
         return output::print(&format!("{}\n", writer.into_string()));
     }
     let ink = Ink::of_stdout();

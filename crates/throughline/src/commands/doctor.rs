@@ -116,6 +116,7 @@ async fn ask(
         if let Some(egress) = setup.egress.get(&backend.name) {
             let probe = probe(backend, egress).await;
             lessons.extend(probe.lessons(backend, standing, now()));
+            lessons.extend(probe.listed(backend, now()));
             probes.insert(backend.name.clone(), probe);
         }
     }

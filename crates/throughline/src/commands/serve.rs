@@ -8,7 +8,7 @@ use crate::{output, signals};
 use std::sync::Arc;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
 use throughline_gateway::gateway::Gateway;
-use throughline_gateway::server;
+use throughline_gateway::{listing, server};
 use throughline_sim::{Sim, SimOptions};
 use tokio::net::TcpListener;
 
@@ -36,11 +36,13 @@ async fn serve(config: Config, reloader: Reloader, quiet: bool) -> Result<(), Co
     let listener = TcpListener::bind(listen).await.map_err(at)?;
     let address = listener.local_addr().map_err(at)?;
     let reloading = tokio::spawn(reloader.run(Arc::clone(&gateway), signals::Hangups::new()));
+    let listing = tokio::spawn(listing::keep(Arc::clone(&gateway)));
     if !quiet {
         output::print(&format!("throughline is ready on http://{address}, with {active}\n"))?;
     }
     server::serve(listener, gateway, signals::stop()).await.map_err(at)?;
     reloading.abort();
+    listing.abort();
     if let Some(sim) = simulated {
         sim.stop().await;
     }

@@ -106,3 +106,17 @@ fn a_changed_file_is_noticed_and_a_switch_outlives_it() {
     assert!(backends.contains("\"three\"") && !backends.contains("\"one\""), "{backends}");
     assert!(backends.contains("\"switched\":\"two\""), "{backends}");
 }
+
+#[test]
+fn backends_are_asked_for_their_models_at_the_start_and_after_a_reload() {
+    let mut served = Served::start("listing");
+    for _ in 0..2 {
+        served.logged("models listed");
+    }
+    assert!(served.get("/v1/models").contains("\"one/sim-mini\""));
+    served.write(&config(&["one", "three"]));
+    served.hang_up();
+    assert!(served.logged("models listed").contains("three"), "those that did not change are left alone");
+    let models = served.get("/v1/models");
+    assert!(models.contains("\"three/sim-mini\"") && !models.contains("\"two/sim-mini\""), "{models}");
+}
