@@ -7,6 +7,7 @@ use crate::egress::{Egress, EgressError};
 use crate::listing::{self, Listed, Listing};
 use crate::routing::Listings;
 use crate::telemetry::{StoreUse, Telemetry};
+use crate::trace::{TraceError, Tracer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -48,6 +49,8 @@ pub struct Setup {
     pub egress: BTreeMap<Text, Egress>,
     /// The models that backends list, as far as they were asked, and their names alone.
     listed: RwLock<(Arc<Listed>, Arc<Listings>)>,
+    /// The way to the collector of traces, if there is one.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// Why a gateway could not be built.
@@ -67,6 +70,9 @@ pub enum BuildError {
         /// Which backend.
         backend: Text,
     },
+    /// The way to the collector of traces could not be set up.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// The history could not be read.
     #[error(transparent)]
     Store(#[from] throughline_store::StoreError),
@@ -82,12 +88,13 @@ impl Gateway {
         history: Arc<dyn History>,
         simulated: Option<String>,
     ) -> Result<Self, BuildError> {
-        let setup = Setup::new(config, simulated.as_deref(), None)?;
+        let telemetry = Arc::default();
+        let setup = Setup::new(config, simulated.as_deref(), &telemetry, None)?;
         let standing = history.standing().await?;
         Ok(Self {
             setup: RwLock::new(Arc::new(setup)),
             history,
-            telemetry: Arc::default(),
+            telemetry,
             background: Arc::default(),
             drain: Arc::default(),
             socket_lasts: SOCKET_LASTS,
@@ -113,7 +120,7 @@ impl Gateway {
     pub fn reload(&self, mut config: Config) -> Result<Vec<&'static str>, BuildError> {
         let before = self.setup();
         let needs_restart = config::keep_fixed(&before.config, &mut config);
-        let setup = Setup::new(config, self.simulated.as_deref(), Some(&before))?;
+        let setup = Setup::new(config, self.simulated.as_deref(), &self.telemetry, Some(&before))?;
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
         self.reloaded.notify_one();
         Ok(needs_restart)
@@ -158,7 +165,12 @@ impl Gateway {
 }
 
 impl Setup {
-    fn new(config: Config, simulated: Option<&str>, before: Option<&Self>) -> Result<Self, BuildError> {
+    fn new(
+        config: Config,
+        simulated: Option<&str>,
+        telemetry: &Arc<Telemetry>,
+        before: Option<&Self>,
+    ) -> Result<Self, BuildError> {
         let reach = |backend: &Arc<Backend>| {
             let base_url = match (&backend.endpoint, simulated) {
                 (Endpoint::Url(url), _) => url.as_str().to_owned(),
@@ -175,7 +187,16 @@ impl Setup {
         let egress = config.backends.iter().map(reach).collect::<Result<_, BuildError>>()?;
         let listed = before.map(|before| before.still_listed(&config)).unwrap_or_default();
         let names = Arc::new(listing::names(&listed));
-        Ok(Self { config, egress, listed: RwLock::new((Arc::new(listed), names)) })
+        // One that goes on as it was keeps what waits to be sent.
+        let same = before.and_then(|before| before.tracer.clone());
+        let tracer = match &config.tracing {
+            Some(tracing) => match same.filter(|tracer| tracer.settings() == tracing) {
+                Some(same) => Some(same),
+                None => Some(Arc::new(Tracer::start(tracing, telemetry)?)),
+            },
+            None => None,
+        };
+        Ok(Self { config, egress, listed: RwLock::new((Arc::new(listed), names)), tracer })
     }
 
     /// Returns the models that backends list, by the backend.

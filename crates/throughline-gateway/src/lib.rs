@@ -5,7 +5,8 @@
 //! These decide and do nothing: they take facts and return data, so they are tested without network or clock.
 //! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
 //! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
-//! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens,
+//! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
+//! it took,
 //! [`probe`] asks a backend what it is, [`listing`] does so in the background, and [`verdicts`] are what was
 //! learned about one. [`background`] holds answers that nobody waits for, and [`drain`] what is waited for
 //! before the gateway stops.
@@ -25,5 +26,6 @@ pub mod secret;
 pub mod server;
 pub mod switch;
 pub mod telemetry;
+pub mod trace;
 pub mod verdicts;
 pub mod view;

@@ -27,6 +27,7 @@ pub struct Telemetry {
     store_failures: Family<1>,
     reloads: Family<1>,
     switches: Family<0>,
+    spans: Family<1>,
     durations: Histogram,
     added: Sum,
 }
@@ -52,6 +53,17 @@ pub enum AttemptOutcome {
     /// The backend said no.
     Refused,
     /// There was no answer, or none that can be understood.
+    Failed,
+}
+
+/// What became of spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanOutcome {
+    /// The collector took them.
+    Exported,
+    /// Too many were waiting.
+    Dropped,
+    /// The collector did not take them.
     Failed,
 }
 
@@ -147,6 +159,11 @@ impl Telemetry {
                 "Switches at run time that this gateway has noticed.",
                 [],
             ),
+            spans: Family::new(
+                "throughline_spans_total",
+                "Spans of traces, by what became of them.",
+                ["outcome"],
+            ),
             durations: Histogram {
                 name: "throughline_exchange_duration_seconds",
                 help: "From a request, read whole, to the end of its answer.",
@@ -225,6 +242,16 @@ impl Telemetry {
         self.switches.add([], times as u64);
     }
 
+    /// Counts spans.
+    pub fn spans(&self, outcome: SpanOutcome, count: usize) {
+        let outcome = match outcome {
+            SpanOutcome::Exported => "exported",
+            SpanOutcome::Dropped => "dropped",
+            SpanOutcome::Failed => "failed",
+        };
+        self.spans.add([Text::from_static(outcome)], count as u64);
+    }
+
     /// Counts the time between a request, read whole, and the first request to a backend.
     pub fn added_before_backend(&self, time: Duration) {
         self.added.observe(time);
@@ -244,6 +271,7 @@ impl Telemetry {
         self.store_failures.write(&mut out);
         self.reloads.write(&mut out);
         self.switches.write(&mut out);
+        self.spans.write(&mut out);
         self.durations.write(&mut out);
         let name = "throughline_added_seconds";
         head(&mut out, name, "From a request, read whole, to the first request to a backend.", "summary");
@@ -403,7 +431,7 @@ mod tests {
         let text = Telemetry::new().text();
         let names: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-        assert_eq!(names.len(), 11);
+        assert_eq!(names.len(), 12);
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "docs/operations.md does not mention {name}");
         }

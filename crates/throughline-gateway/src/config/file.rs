@@ -6,7 +6,7 @@
 use super::error::{ConfigError, Source, Sources};
 use super::keys;
 use super::values::{
-    Budget, Choice, DialectName, HandoverMode, HandoverSummary, Models, OnStoreFailure, Policy,
+    Budget, Choice, DialectName, HandoverMode, HandoverSummary, Models, OnStoreFailure, Policy, Ratio,
     ReasoningPolicy, TimeLimit, ToolKind,
 };
 use crate::secret::SecretRef;
@@ -38,6 +38,8 @@ pub struct FileConfig {
     pub history: HistorySection,
     /// How a conversation moves to another backend.
     pub handover: HandoverSection,
+    /// Where traces go.
+    pub telemetry: TelemetrySection,
 }
 
 /// `[store]`
@@ -164,6 +166,20 @@ pub struct HandoverSection {
     pub max_result_chars: Option<NonZeroUsize>,
     /// How long all of them may be together.
     pub max_tool_context_chars: Option<NonZeroUsize>,
+}
+
+/// `[telemetry]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TelemetrySection {
+    /// The collector.
+    pub otlp_endpoint: Option<String>,
+    /// Headers that it is sent.
+    pub otlp_headers: BTreeMap<String, SecretRef>,
+    /// What the gateway is called in traces.
+    pub service_name: Option<String>,
+    /// Which share of the traces is kept.
+    pub sampling_ratio: Option<Ratio>,
 }
 
 /// A key in the text, and where it and its value stand.

@@ -61,6 +61,10 @@ pub const KEYS: &[Key] = &[
     later("handover.summary_backend"),
     later("handover.max_result_chars"),
     later("handover.max_tool_context_chars"),
+    now("telemetry.otlp_endpoint"),
+    now("telemetry.otlp_headers"),
+    now("telemetry.service_name"),
+    now("telemetry.sampling_ratio"),
 ];
 
 /// Returns the variable that overrides a key, if one does: `history.budget` is `THROUGHLINE_HISTORY_BUDGET`.
@@ -104,7 +108,7 @@ pub fn is_leaf(pattern: &str) -> bool {
 /// Says whether the value of a key may be a secret, so that no error may repeat it.
 #[must_use]
 pub fn is_secret(pattern: &str) -> bool {
-    ["auth.keys", "backends[].api_key", "backends[].headers", "store.url"]
+    ["auth.keys", "backends[].api_key", "backends[].headers", "store.url", "telemetry.otlp_headers"]
         .iter()
         .any(|secret| pattern.starts_with(secret))
 }
@@ -174,7 +178,7 @@ mod tests {
         {
             assert_eq!(nearest(wrong, names_below("")), Some(expected), "{wrong}");
         }
-        assert_eq!(nearest("telemetry", names_below("")), None);
+        assert_eq!(nearest("kitchen", names_below("")), None);
         assert_eq!(nearest("baseurl", names_below("backends[]")), Some("base_url"));
     }
 

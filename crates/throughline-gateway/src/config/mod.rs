@@ -13,6 +13,7 @@ pub mod keys;
 pub mod providers;
 mod resolve;
 mod source;
+mod telemetry;
 mod template;
 mod values;
 mod variables;
@@ -29,6 +30,7 @@ pub use resolve::{
     Timeouts,
 };
 pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load};
+pub use telemetry::Tracing;
 pub use template::template;
 pub use values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,

@@ -9,6 +9,7 @@ use super::error::{ConfigError, ConfigErrors, Source, Sources, Warning};
 use super::file::{FileConfig, HandoverSection, HistorySection, LimitsSection, StoreSection, ToolRule};
 use super::keys::{self, KEYS};
 use super::source::{BackendsFrom, Surroundings, Written};
+use super::telemetry::Tracing;
 use super::values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TimeLimit,
 };
@@ -42,6 +43,8 @@ pub struct Config {
     pub active: Text,
     /// How a conversation moves to another backend.
     pub handover: Handover,
+    /// Where traces go, if they go anywhere.
+    pub tracing: Option<Tracing>,
     /// What its writer should know.
     pub warnings: Vec<Warning>,
     /// Every value and where it came from.
@@ -253,6 +256,7 @@ impl Resolver<'_> {
         let history = self.history(file.history);
         let handover = self.handover(file.handover, &names);
         let backends = backend::resolve_all(self, file.backends, &names, &history);
+        let tracing = self.tracing(file.telemetry);
         self.warn_about_what_has_no_effect();
         Some(Config {
             listen: listen?,
@@ -265,6 +269,7 @@ impl Resolver<'_> {
             backends_from,
             active: active?,
             handover,
+            tracing,
             warnings: Vec::new(),
             effective: Vec::new(),
         })
@@ -441,7 +446,7 @@ impl Resolver<'_> {
         self.warnings.push(Warning { source: self.place(key), key: key.to_owned(), what: what.into() });
     }
 
-    fn note(&mut self, key: &str, value: impl ToString) {
+    pub(super) fn note(&mut self, key: &str, value: impl ToString) {
         self.note_as(key, key, value);
     }
 

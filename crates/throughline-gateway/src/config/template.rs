@@ -45,6 +45,13 @@ const MIDDLE: &str = r#"
 #summary = "digest"
 #max_result_chars = 2000
 #max_tool_context_chars = 60000
+
+[telemetry]
+# Traces go to an OpenTelemetry collector, if one is named.
+#otlp_endpoint = "http://localhost:4318"
+#otlp_headers = { "x-team" = "tools" }
+#service_name = "throughline"
+#sampling_ratio = 1.0
 "#;
 
 const NO_BACKENDS: &str = r#"

@@ -177,6 +177,33 @@ fn the_list_of_keys_and_the_structs_agree() {
 }
 
 #[test]
+fn where_traces_go_is_checked_and_secrets_in_it_are_hidden() {
+    for (line, words) in [
+        ("otlp_endpoint = \"localhost:4318\"", "the URL of a collector"),
+        ("otlp_endpoint = \"sim:\"", "the URL of a collector"),
+        ("sampling_ratio = 1.5", "from 0 to 1"),
+        ("otlp_headers = { \"x y\" = \"sk-hush\" }", "not the name of a header"),
+        ("otlp_headers = { x = \"env:UNSET\" }", "the variable UNSET is not set"),
+    ] {
+        let error = errors(&format!("{BACKEND}[telemetry]\n{line}\n"));
+        assert!(error.contains(words) && !error.contains("sk-hush"), "{line}: {error}");
+    }
+    let lines = "otlp_endpoint = \"http://c:4318/\"\notlp_headers = { Authorization = \"env:KEY\" }";
+    let config = loaded(&format!("{BACKEND}[telemetry]\n{lines}\n"));
+    let tracing = config.tracing.as_ref().unwrap();
+    assert_eq!((tracing.endpoint.as_str(), tracing.sampling_ratio), ("http://c:4318", 1.0));
+    assert_eq!(tracing.headers, [("authorization".into(), Secret::new("sk-1"))]);
+    assert!(!format!("{config:?}").contains("sk-1"));
+    let world = world()
+        .file("throughline.toml", BACKEND)
+        .with("THROUGHLINE_TELEMETRY_OTLP_ENDPOINT", "http://d:4318")
+        .with("THROUGHLINE_TELEMETRY_OTLP_HEADERS", "a=one, b=two")
+        .with("THROUGHLINE_TELEMETRY_SAMPLING_RATIO", "0.25");
+    let tracing = world.load().unwrap().tracing.unwrap();
+    assert_eq!((tracing.headers.len(), tracing.sampling_ratio), (2, 0.25));
+}
+
+#[test]
 fn an_unknown_key_names_the_line_and_the_nearest() {
     for (text, expected) in [
         ("lisen = \"x\"", "throughline.toml:1: lisen: unknown key; did you mean `listen`?"),

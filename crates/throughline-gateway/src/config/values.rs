@@ -335,6 +335,19 @@ impl<'de> Visitor<'de> for ModelsVisitor {
     }
 }
 
+/// A share, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Ratio(pub f64);
+
+impl TryFrom<f64> for Ratio {
+    type Error = &'static str;
+
+    fn try_from(ratio: f64) -> Result<Self, Self::Error> {
+        if (0.0..=1.0).contains(&ratio) { Ok(Self(ratio)) } else { Err("expected a number from 0 to 1") }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

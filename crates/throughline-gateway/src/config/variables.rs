@@ -4,9 +4,10 @@ use super::error::{ConfigError, Source, Sources, Warning};
 use super::file::FileConfig;
 use super::keys::{self, KEYS};
 use super::source::Surroundings;
-use super::values::from_text;
+use super::values::{Ratio, from_text};
 use crate::secret::SecretRef;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -56,6 +57,12 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
         "handover.summary_backend" => file.handover.summary_backend = Some(text.to_owned()),
         "handover.max_result_chars" => file.handover.max_result_chars = Some(number(text)?),
         "handover.max_tool_context_chars" => file.handover.max_tool_context_chars = Some(number(text)?),
+        "telemetry.otlp_endpoint" => file.telemetry.otlp_endpoint = Some(text.to_owned()),
+        "telemetry.otlp_headers" => file.telemetry.otlp_headers = pairs(text)?,
+        "telemetry.service_name" => file.telemetry.service_name = Some(text.to_owned()),
+        "telemetry.sampling_ratio" => {
+            file.telemetry.sampling_ratio = Some(Ratio::try_from(number::<f64>(text)?)?);
+        }
         _ => return Err("this key cannot be set by a variable".to_owned()),
     }
     Ok(())
@@ -63,6 +70,16 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
 
 fn word<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
     from_text(text).map_err(|error| error.to_string())
+}
+
+/// Reads `NAME=SECRET,NAME=SECRET`; no error repeats a secret.
+fn pairs(text: &str) -> Result<BTreeMap<String, SecretRef>, String> {
+    let pair = |pair: &str| {
+        let (name, secret) =
+            pair.split_once('=').ok_or("expected NAME=SECRET, and a comma between several")?;
+        Ok((name.trim().to_owned(), SecretRef::parse(secret.trim())))
+    };
+    text.split(',').map(pair).collect()
 }
 
 /// Reads what Rust itself can read: whole numbers, `true` and `false`.
@@ -95,7 +112,7 @@ mod tests {
     #[test]
     fn every_key_outside_of_lists_can_be_set_by_its_variable() {
         for key in KEYS.iter().filter(|key| keys::variable(key.path).is_some()) {
-            let accepted = ["1", "true", "reject", "default", "auto", "digest"]
+            let accepted = ["1", "true", "reject", "default", "auto", "digest", "name=value"]
                 .iter()
                 .any(|text| set(&mut FileConfig::default(), key.path, text).is_ok());
             assert!(accepted, "{}", key.path);

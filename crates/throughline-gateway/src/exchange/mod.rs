@@ -35,6 +35,7 @@ use crate::ingress::reject::{own, reject, undecodable};
 use crate::routing::{Asked, Destination, Route, RouteError, route};
 use crate::switch;
 use crate::telemetry::StoreUse;
+use crate::trace::Trace;
 use crate::verdicts;
 use axum::response::Response;
 use footing::Footing;
@@ -124,10 +125,14 @@ impl Running {
         let id = mint();
         let fresh = ConversationId::new(format!("conv_{id}"));
         let claim = identity::claim(&headers, &ask);
+        let mut trace = setup.tracer.as_ref().map(|tracer| Trace::begin(tracer, &headers, arrived));
+        let began = Instant::now();
         let placed = place::place(&*gateway.history, claim, &ask, remembered.as_ref(), fresh).await;
         let placed = placed.map_err(|error| misplaced(gateway, &error))?;
+        trace.iter_mut().for_each(|trace| trace.phase("place", began));
         let route = routed(&setup, &*gateway.latest_standing().await, &headers, &ask, &placed)?;
-        let mut recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
+        let recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
+        let mut recorder = recorder.traced(trace);
         recorder.begin(&placed, &ask, now()).await.map_err(|error| unrecorded(&error))?;
         let stamp = Stamp {
             id: id.into(),

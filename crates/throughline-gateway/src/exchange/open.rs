@@ -11,6 +11,7 @@ use super::{Running, backend_failed, record};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
 use crate::egress::{Answered, EgressError, Request, path_of};
 use crate::gateway::now;
+use crate::trace;
 use crate::verdicts;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
@@ -105,7 +106,9 @@ impl Running {
         let Some(egress) = self.setup.egress.get(&backend.name) else {
             return Err(EgressError::Connect("the backend is not set up".to_owned()));
         };
-        let forwarded = if self.ask.dialect == backend.dialect { self.forwarded() } else { HeaderMap::new() };
+        let is_same = self.ask.dialect == backend.dialect;
+        let mut forwarded = if is_same { self.forwarded() } else { HeaderMap::new() };
+        forwarded.extend(self.recorder.trace_headers().unwrap_or_else(|| trace::passed_on(&self.headers)));
         let path = path_of(backend.dialect);
         egress.post(Request { path, body, presented: &self.presented, forwarded: &forwarded }).await
     }

@@ -7,13 +7,15 @@ use super::items;
 use super::place::Placed;
 use crate::gateway::{Gateway, now};
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
+use crate::trace::Trace;
 use bytes::Bytes;
+use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Instant;
 use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Origin, Reply, Stop, Text};
 use throughline_store::{
-    Attempt, Batch, Exchange, ExchangeId, Extension, History, Moment, NewConversation, ProviderEvent,
-    ResponseMark, StoreError, Write, title_of,
+    Attempt, Batch, Durability, Exchange, ExchangeId, Extension, History, Moment, NewConversation,
+    ProviderEvent, ResponseMark, StoreError, Write, title_of,
 };
 
 /// The record of one exchange.
@@ -28,6 +30,7 @@ pub struct Recorder {
     begun: bool,
     telemetry: Arc<Telemetry>,
     arrived: Instant,
+    trace: Option<Trace>,
 }
 
 impl Recorder {
@@ -36,7 +39,22 @@ impl Recorder {
     #[must_use]
     pub fn new(gateway: &Gateway, exchange: Exchange, passes: bool, arrived: Instant) -> Self {
         let (history, telemetry) = (Arc::clone(&gateway.history), Arc::clone(&gateway.telemetry));
-        Self { history, exchange, lapsed: false, passes, begun: false, telemetry, arrived }
+        Self { history, exchange, lapsed: false, passes, begun: false, telemetry, arrived, trace: None }
+    }
+
+    /// Has the exchange traced.
+    #[must_use]
+    pub fn traced(self, trace: Option<Trace>) -> Self {
+        // A recorder writes what was left unwritten when it is dropped, so it cannot be taken apart.
+        let mut traced = self;
+        traced.trace = trace;
+        traced
+    }
+
+    /// Returns the headers by which the backend of the attempt under way continues the trace.
+    #[must_use]
+    pub fn trace_headers(&self) -> Option<HeaderMap> {
+        self.trace.as_ref().map(Trace::headers)
     }
 
     /// Returns the id of the exchange.
@@ -102,6 +120,7 @@ impl Recorder {
             Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body },
         ];
         self.append(Batch::relaxed(writes)).await?;
+        self.trace.iter_mut().for_each(Trace::attempt);
         if number == 0 {
             self.telemetry.added_before_backend(self.arrived.elapsed());
         }
@@ -110,6 +129,7 @@ impl Recorder {
 
     /// Notes what came of the attempt under way; written with whatever is written next.
     pub fn attempt_ended(&mut self, status: Option<u16>, failure: Option<Text>, now: Moment) {
+        self.trace.iter_mut().for_each(Trace::attempt_ended);
         if let Some(attempt) = self.exchange.attempts.last_mut() {
             let outcome = match (&failure, status) {
                 (None, _) => AttemptOutcome::Answered,
@@ -236,7 +256,11 @@ impl Recorder {
     }
 
     async fn append(&mut self, batch: Batch) -> Result<(), StoreError> {
+        let began = (batch.durability == Durability::Durable).then(Instant::now);
         let appended = self.history.append(batch).await;
+        if let (Some(trace), Some(began)) = (&mut self.trace, began) {
+            trace.phase("record", began);
+        }
         if appended.is_err() {
             self.telemetry.store_failed(StoreUse::Write);
         }
@@ -273,9 +297,17 @@ impl Drop for Recorder {
     /// Writes how an exchange ended that nobody ended: its client went away before the answer began, and the
     /// server dropped everything that was under way for it.
     fn drop(&mut self) {
-        if !self.begun || self.exchange.ended.is_some() {
-            return;
+        if self.begun && self.exchange.ended.is_none() {
+            self.call_off();
         }
+        if let Some(trace) = self.trace.take() {
+            trace.finish(&self.exchange);
+        }
+    }
+}
+
+impl Recorder {
+    fn call_off(&mut self) {
         let at = now();
         self.attempt_ended(None, Some(Text::from_static("the client went away")), at);
         self.exchange.ended = Some(at);

@@ -51,7 +51,12 @@ impl House {
     }
 
     pub async fn with_history(rooms: Vec<Room>, history: Arc<dyn History>) -> Self {
-        Self::altered(rooms, history, |_| {}).await
+        Self::built(rooms, history, "", |_| {}).await
+    }
+
+    /// Sets up a house whose configuration opens with further lines.
+    pub async fn with_lines(rooms: Vec<Room>, history: Arc<dyn History>, lines: &str) -> Self {
+        Self::built(rooms, history, lines, |_| {}).await
     }
 
     /// Returns a house whose gateway is not quite as it would be.
@@ -60,8 +65,17 @@ impl House {
         history: Arc<dyn History>,
         alter: impl FnOnce(&mut Gateway),
     ) -> Self {
+        Self::built(rooms, history, "", alter).await
+    }
+
+    async fn built(
+        rooms: Vec<Room>,
+        history: Arc<dyn History>,
+        lines: &str,
+        alter: impl FnOnce(&mut Gateway),
+    ) -> Self {
         let mut sims = BTreeMap::new();
-        let mut toml = String::from("listen = \"127.0.0.1:0\"\n");
+        let mut toml = format!("listen = \"127.0.0.1:0\"\n{lines}\n");
         for room in rooms {
             let sim = Sim::start(room.options).await.unwrap();
             toml += &format!(

@@ -26,6 +26,7 @@ mod server_state;
 mod socket;
 mod state;
 mod stream;
+mod traces;
 mod unwritable;
 mod ways;
 mod websocket;

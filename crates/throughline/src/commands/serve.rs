@@ -6,11 +6,15 @@ use crate::exit::CommandError;
 use crate::reload::Reloader;
 use crate::{output, signals};
 use std::sync::Arc;
+use std::time::Duration;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
 use throughline_gateway::gateway::Gateway;
 use throughline_gateway::{listing, server};
 use throughline_sim::{Sim, SimOptions};
 use tokio::net::TcpListener;
+
+/// How long the last traces may take to reach their collector.
+const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// Serves until it is told to stop.
 pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
@@ -40,8 +44,14 @@ async fn serve(config: Config, reloader: Reloader, quiet: bool) -> Result<(), Co
     if !quiet {
         output::print(&format!("throughline is ready on http://{address}, with {active}\n"))?;
     }
-    server::serve(listener, gateway, signals::stop()).await.map_err(at)?;
+    let served = Arc::clone(&gateway);
+    server::serve(listener, served, signals::stop()).await.map_err(at)?;
+    let flushed = gateway.setup().tracer.clone();
     reloading.abort();
+    if let Some(tracer) = flushed {
+        // The last traces are worth a moment, but no more.
+        let _ = tokio::time::timeout(FLUSH_MAX, tracer.flush()).await;
+    }
     listing.abort();
     if let Some(sim) = simulated {
         sim.stop().await;
