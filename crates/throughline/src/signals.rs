@@ -1,22 +1,40 @@
 //! Being told to stop, and to read the configuration again.
 
-/// Waits for Ctrl-C or, where there is such a thing, SIGTERM.
-pub async fn stop() {
+/// Returns what waits for Ctrl-C or, where there is such a thing, SIGTERM.
+///
+/// The signals are listened to from the call on and not from the first poll, so that whoever says that it is ready
+/// afterwards can be stopped at once.
+pub fn stop() -> impl Future<Output = ()> {
     #[cfg(unix)]
-    {
+    let (mut terminated, mut interrupted) = {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminated.recv() => {}
-            }
-            return;
+        (signal(SignalKind::terminate()).ok(), signal(SignalKind::interrupt()).ok())
+    };
+    #[cfg(unix)]
+    return async move {
+        tokio::select! {
+            () = next(terminated.as_mut()) => {}
+            () = next(interrupted.as_mut()) => {}
+        }
+    };
+    #[cfg(not(unix))]
+    async {
+        // Where signals cannot be listened to, nothing but the end of the process stops it.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
-    // Where signals cannot be listened to, nothing but the end of the process stops it.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+}
+
+/// Waits for the next signal; for ever where it cannot be listened to.
+#[cfg(unix)]
+async fn next(signal: Option<&mut tokio::signal::unix::Signal>) {
+    if let Some(signal) = signal
+        && signal.recv().await.is_some()
+    {
+        return;
     }
+    std::future::pending::<()>().await;
 }
 
 /// SIGHUPs as they come; none where there is no such thing.
@@ -43,11 +61,8 @@ impl Hangups {
     /// Waits for the next one.
     pub async fn next(&mut self) {
         #[cfg(unix)]
-        if let Some(signal) = &mut self.signal
-            && signal.recv().await.is_some()
-        {
-            return;
-        }
+        next(self.signal.as_mut()).await;
+        #[cfg(not(unix))]
         std::future::pending::<()>().await;
     }
 }

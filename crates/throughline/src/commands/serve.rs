@@ -41,11 +41,12 @@ async fn serve(config: Config, reloader: Reloader, quiet: bool) -> Result<(), Co
     let address = listener.local_addr().map_err(at)?;
     let reloading = tokio::spawn(reloader.run(Arc::clone(&gateway), signals::Hangups::new()));
     let listing = tokio::spawn(listing::keep(Arc::clone(&gateway)));
+    let stop = signals::stop();
     if !quiet {
         output::print(&format!("throughline is ready on http://{address}, with {active}\n"))?;
     }
     let served = Arc::clone(&gateway);
-    server::serve(listener, served, signals::stop()).await.map_err(at)?;
+    server::serve(listener, served, stop).await.map_err(at)?;
     let flushed = gateway.setup().tracer.clone();
     reloading.abort();
     if let Some(tracer) = flushed {
