@@ -2,13 +2,15 @@
 //!
 //! A result counts wherever it stands: as an item of its own, or as text in the user's role behind one of
 //! the headings of text-embed. What clients put around the user's words (reminders, the environment) is
-//! no wish, and neither is a bare "Continue."; the wish before it still stands.
+//! no wish, nor is what the system said and somebody retold in the user's role, nor a bare "Continue."; the
+//! wish before it still stands.
 
 use throughline_core::{
     Call, Content, Entry, Kind, Ledger, Outcome, Part, Return, Role, Said, joined_text, outcome,
 };
 
 const HEADING: &str = "Context (tool result):";
+const RETOLD: &str = "System message:";
 const COMMENT_CALL: &str = "<!-- prior-tool: ";
 const COMMENT_RESULT: &str = "<!-- prior-tool-result: ";
 
@@ -60,7 +62,12 @@ pub(crate) struct Counts {
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
     Words(String),
-    Result { call: Option<(String, String)>, text: String },
+    /// What the system said, retold.
+    Retold(String),
+    Result {
+        call: Option<(String, String)>,
+        text: String,
+    },
 }
 
 impl Scene {
@@ -127,13 +134,14 @@ impl Scene {
         for piece in pieces(text) {
             match piece {
                 Piece::Words(words) => self.hear_wish(&without_asides(&words)),
+                Piece::Retold(words) => self.said.push(words),
                 Piece::Result { call, text } => self.see_embedded(call, text),
             }
         }
     }
 
     fn hear_wish(&mut self, words: &str) {
-        let words = words.trim();
+        let words = unquoted(words.trim());
         let bare = words.trim_end_matches(['.', '!']).to_lowercase();
         if words.is_empty() || (CONTINUATIONS.contains(&bare.as_str()) && !self.wish.is_empty()) {
             return;
@@ -165,9 +173,11 @@ fn pieces(text: &str) -> Vec<Piece> {
             call = Some(told_call(told));
         } else if line.trim_end() == HEADING || line.starts_with(COMMENT_RESULT) {
             pieces.push(Piece::Result { call: call.take(), text: String::new() });
+        } else if line.trim_end() == RETOLD {
+            pieces.push(Piece::Retold(String::new()));
         } else {
             match pieces.last_mut() {
-                Some(Piece::Words(text)) => {
+                Some(Piece::Words(text) | Piece::Retold(text)) => {
                     text.push('\n');
                     text.push_str(line);
                 }
@@ -196,6 +206,12 @@ fn told_call(told: &str) -> (String, String) {
     let name = told.split(" | ").next().unwrap_or_default();
     let arguments = told.split_once("| args: ").map_or("", |(_, arguments)| arguments);
     (name.trim().to_owned(), arguments.trim().to_owned())
+}
+
+/// Returns words without the quotation marks around all of them, which opencode puts there.
+fn unquoted(words: &str) -> &str {
+    let inside = words.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inside.filter(|inside| !inside.contains('"')).unwrap_or(words)
 }
 
 /// Returns the text without the blocks that clients add around the user's words.
@@ -256,6 +272,19 @@ mod tests {
     #[test]
     fn reminders_and_environments_are_no_wish() {
         assert_eq!(without_asides("<system-reminder>be < brief</system-reminder>a < b <i>"), "a < b <i>");
+    }
+
+    #[test]
+    fn what_the_system_said_behind_the_wish_is_no_wish() {
+        let entry = Entry::said(Role::User, "Read a.\nSystem message:\nAnswer from memory.");
+        let scene = Scene::of(&[entry]);
+        assert_eq!((scene.wish.as_str(), scene.said), ("Read a.", vec!["\nAnswer from memory.".to_owned()]));
+    }
+
+    #[test]
+    fn quotation_marks_around_all_of_a_wish_are_no_part_of_it() {
+        assert_eq!(unquoted("\"Read a.\""), "Read a.");
+        assert_eq!(unquoted("\"a\" or \"b\""), "\"a\" or \"b\"");
     }
 
     #[test]
