@@ -56,6 +56,17 @@ pub enum Command {
         #[arg(long)]
         probe: bool,
     },
+    /// Print what a client must be told to come through the gateway
+    ///
+    /// Variables can be set with eval "$(throughline env CLIENT)"; of a client that reads a file, the part of that
+    /// file is printed. Keys are referred to and never printed.
+    Env {
+        /// The client; without one, those that are known are listed
+        client: Option<String>,
+        /// The address that `serve` was given [default: what the configuration says, else 127.0.0.1:4141]
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<String>,
+    },
     /// List conversations, the latest first
     Ls {
         /// How many at most
@@ -215,6 +226,9 @@ pub struct SimArgs {
     /// A model that it has, may be repeated [default: every name is answered to]
     #[arg(long)]
     pub model: Vec<String>,
+    /// The key that clients must present; without it they get the provider's own 401
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
     /// What ids and seals are made from: backends with equal seeds accept each other's seals
     #[arg(long, default_value = "sim")]
     pub seed: String,

@@ -33,6 +33,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// The keys that clients may present. Without any, only loopback may connect.
     pub access: AccessKeys,
+    /// Where those come from that are not written out in the configuration.
+    pub access_from: Vec<SecretRef>,
     /// How much is accepted.
     pub limits: Limits,
     /// The backends; at least one, each name once.
@@ -251,6 +253,7 @@ impl Resolver<'_> {
         let names: Vec<String> = file.backends.iter().filter_map(|backend| backend.name.clone()).collect();
         let active = self.active(file.active, &names);
         let store = self.store(file.store, &data);
+        let access_from = referred(file.auth.keys.as_deref().unwrap_or_default());
         let access = self.access(file.auth.keys, listen);
         let limits = self.limits(&file.limits);
         let history = self.history(file.history);
@@ -264,6 +267,7 @@ impl Resolver<'_> {
             file: path,
             store: store?,
             access,
+            access_from,
             limits,
             backends,
             backends_from,
@@ -487,6 +491,12 @@ impl History {
 /// Returns values as a list is written.
 pub(super) fn list(values: impl Iterator<Item = String>) -> String {
     format!("[{}]", values.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the references among keys. A key that is written out is kept nowhere but as its digest.
+fn referred(keys: &[SecretRef]) -> Vec<SecretRef> {
+    let is_reference = |key: &&SecretRef| matches!(key, SecretRef::Variable(_) | SecretRef::File(_));
+    keys.iter().filter(is_reference).cloned().collect()
 }
 
 /// Returns a URL without the password in it.

@@ -4,6 +4,7 @@ mod backends;
 mod config;
 mod convert;
 mod doctor;
+mod env;
 mod history;
 mod ls;
 mod search;
@@ -25,6 +26,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Use(asked) => switch::run(asked, args),
         Command::Backends => backends::run(args),
         Command::Doctor { probe } => doctor::run(*probe, args),
+        Command::Env { client, listen } => env::run(client.as_deref(), listen.as_deref(), args),
         Command::Ls { limit } => ls::run(*limit, args),
         Command::Show { id, view } => show::run(id, *view, args),
         Command::Search(search) => search::run(search, args),

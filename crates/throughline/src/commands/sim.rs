@@ -18,8 +18,9 @@ async fn serve(options: SimOptions) -> Result<(), CommandError> {
     let listen = options.listen;
     let started = Sim::start(options).await;
     let sim = started.map_err(|source| CommandError::File { path: listen.to_string(), source })?;
+    let stop = signals::stop();
     output::print(&format!("the simulated backend is ready on {}\n", sim.base_url()))?;
-    signals::stop().await;
+    stop.await;
     sim.stop().await;
     Ok(())
 }
@@ -34,7 +35,7 @@ fn options(args: &SimArgs) -> Result<SimOptions, CommandError> {
         chat_rules: args.rules.into(),
         models: args.model.clone(),
         seed: args.seed.clone(),
-        key: None,
+        key: args.key.clone(),
     })
 }
 

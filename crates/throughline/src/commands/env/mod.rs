@@ -1,0 +1,185 @@
+//! `throughline env`: what a client must be told to come through here.
+//!
+//! Shell variables are printed so that `eval "$(throughline env CLIENT)"` sets them; of a client that reads a
+//! file, the part of that file, with its path in a comment. A key is never printed, only the reference that
+//! the configuration has for it.
+
+mod clients;
+mod key;
+
+use super::config::bad_config;
+use crate::args::Args;
+use crate::exit::CommandError;
+use crate::output::{self, Ink};
+use clients::{CLIENTS, Client, Form, Guide, Value};
+use key::Key;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use throughline_gateway::config::keys::nearest;
+use throughline_gateway::config::{Config, Flags, Process, load};
+use throughline_wire::json::Writer;
+
+/// Prints what the client is to be told; without a client, which ones are known.
+pub fn run(client: Option<&str>, listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
+    let Some(name) = client else { return list(args.json) };
+    let client = find(name)?;
+    let flags =
+        Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
+    let config = load(&Process, &flags).map_err(|errors| bad_config(&errors))?;
+    let url = url(&config)?;
+    let key = Key::of(&config);
+    let guide = (client.guide)(&clients::Gateway { url: &url, key: &key, models: models(&config) });
+    let text =
+        if args.json { as_json(client, &url, &key, &guide) } else { as_text(client, &url, &key, &guide) };
+    output::print(&text)
+}
+
+fn list(json: bool) -> Result<(), CommandError> {
+    if json {
+        return output::print(&output::json_lines(CLIENTS, |writer, client| {
+            writer.begin_object();
+            writer.field_str("client", client.name);
+            writer.field_str("title", client.title);
+            writer.field_str("takes", client.form.as_str());
+            writer.end_object();
+        }));
+    }
+    let row = |client: &Client| {
+        let name = match client.alias {
+            Some(alias) => format!("{}, {alias}", client.name),
+            None => client.name.to_owned(),
+        };
+        [name, client.title.to_owned(), client.form.as_str().to_owned()]
+    };
+    let rows: Vec<[String; 3]> = CLIENTS.iter().map(row).collect();
+    output::print(&Ink::of_stdout().table(&["CLIENT", "", "IS TOLD BY"], &rows))
+}
+
+fn find(name: &str) -> Result<&'static Client, CommandError> {
+    let is_it = |client: &&Client| client.name == name || client.alias == Some(name);
+    CLIENTS.iter().find(is_it).ok_or_else(|| {
+        let names = CLIENTS.iter().flat_map(|client| [Some(client.name), client.alias]).flatten();
+        let meant = nearest(name, names).map(|meant| format!("; did you mean `{meant}`?"));
+        CommandError::BadInput {
+            message: format!("no client is called `{name}`{}", meant.unwrap_or_default()),
+            hint: Some("`throughline env` lists those that are known"),
+        }
+    })
+}
+
+/// Returns the address of the gateway as a client on this machine reaches it.
+fn url(config: &Config) -> Result<String, CommandError> {
+    let mut address = config.listen;
+    if address.port() == 0 {
+        return Err(CommandError::BadInput {
+            message: "listen: the port is chosen anew with each start".to_owned(),
+            hint: Some("give it a port, or say `--listen` with the address that `serve` printed"),
+        });
+    }
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        });
+    }
+    Ok(format!("http://{address}"))
+}
+
+/// Returns the models that are worth naming: that of the active backend first.
+fn models(config: &Config) -> Vec<&str> {
+    let (active, others): (Vec<_>, Vec<_>) =
+        config.backends.iter().partition(|backend| backend.name == config.active);
+    let mut models = Vec::new();
+    for model in active.iter().chain(&others).filter_map(|backend| backend.default_model.as_deref()) {
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    if models.is_empty() {
+        models.push("default");
+    }
+    models
+}
+
+fn as_text(client: &Client, url: &str, key: &Key, guide: &Guide) -> String {
+    let mut text = String::new();
+    let mark = guide.file.as_ref().map_or("#", |file| file.comment);
+    let comment = |text: &mut String, line: &str| text.push_str(&format!("{mark} {line}\n"));
+    comment(&mut text, &format!("{}, through {url}", client.title));
+    match &guide.file {
+        Some(file) => {
+            comment(&mut text, &format!("for {}:", file.path));
+            if let Some(export) = key.export_for_files() {
+                comment(&mut text, &format!("first, in the shell: {export}"));
+            }
+            text.push_str(&file.text);
+        }
+        None => {
+            comment(&mut text, &format!("eval \"$(throughline env {})\"", client.name));
+            for (name, value) in &guide.variables {
+                let value = match value {
+                    Value::Text(value) => key::quoted(value),
+                    Value::Key => key.in_shell(),
+                };
+                text.push_str(&format!("export {name}={value}\n"));
+            }
+            if matches!(key, Key::Own) {
+                comment(&mut text, "the backend is shown your own key: leave that as it is");
+            }
+        }
+    }
+    comment(&mut text, &format!("then: {}", guide.then));
+    text
+}
+
+fn as_json(client: &Client, url: &str, key: &Key, guide: &Guide) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_str("client", client.name);
+    writer.field_str("url", url);
+    writer.key("key");
+    write_key(&mut writer, key);
+    writer.key("variables");
+    writer.begin_object();
+    for (name, value) in &guide.variables {
+        writer.key(name);
+        match value {
+            Value::Text(value) => writer.string(value),
+            Value::Key => write_key(&mut writer, key),
+        }
+    }
+    writer.end_object();
+    match &guide.file {
+        Some(file) => {
+            writer.key("file");
+            writer.begin_object();
+            writer.field_str("path", file.path);
+            writer.field_str("text", &file.text);
+            writer.end_object();
+        }
+        None => writer.field_null("file"),
+    }
+    writer.field_str("then", &guide.then);
+    writer.end_object();
+    writer.into_string() + "\n"
+}
+
+/// Writes the key where anything will do, and otherwise where it comes from.
+fn write_key(writer: &mut Writer, key: &Key) {
+    match key {
+        Key::Any => writer.string(key::PLACEHOLDER),
+        _ => {
+            writer.begin_object();
+            writer.field_str("from", &key.origin());
+            writer.end_object();
+        }
+    }
+}
+
+impl Form {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Variables => "variables",
+            Self::File => "a file",
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Runs the command lines of `docs/ways.md` against a gateway, and compares what they print with the page.
+//!
+//! The page's `toml` block is the configuration; each `sh` block is followed by a `text` block, its output.
+
+use crate::cli::{root, scratch};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// Returns the fenced blocks of a page, each with its language.
+fn blocks(page: &str) -> Vec<(&str, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(language) = line.strip_prefix("```") {
+            let inside = lines.by_ref().take_while(|line| *line != "```");
+            blocks.push((language, inside.map(|line| format!("{line}\n")).collect()));
+        }
+    }
+    blocks
+}
+
+/// A gateway that is gone with its test, however that ends.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a gateway, and returns it with its address.
+fn serve(config: &str) -> (Served, String) {
+    let folder = scratch("ways");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("throughline.toml"), config).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_throughline"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data", "data"])
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let served = Served(child);
+    let address = line.strip_prefix("throughline is ready on ").and_then(|rest| rest.split(',').next());
+    (served, address.unwrap_or_else(|| panic!("{line}")).to_owned())
+}
+
+#[test]
+fn the_commands_on_the_page_print_what_the_page_says() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        eprintln!("skipped: curl is not installed, so that docs/ways.md cannot be run");
+        return;
+    }
+    let page = std::fs::read_to_string(root().join("docs/ways.md")).unwrap();
+    let blocks = blocks(&page);
+    let (_, config) = blocks.iter().find(|(language, _)| *language == "toml").unwrap();
+    let (_served, url) = serve(config);
+    let mut compared = 0;
+    for pair in blocks.windows(2).filter(|pair| pair[0].0 == "sh") {
+        let (script, (language, expected)) = (&pair[0].1, &pair[1]);
+        assert_eq!(*language, "text", "no output follows:\n{script}");
+        let run = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", script])
+            .env("THROUGHLINE_URL", &url)
+            .output();
+        let run = run.unwrap();
+        let printed = String::from_utf8(run.stdout).unwrap();
+        assert_eq!(&printed, expected, "{script}{}", String::from_utf8_lossy(&run.stderr));
+        compared += 1;
+    }
+    assert_eq!(compared, 9, "three clients with three blocks each, less one, and the errors");
+}
