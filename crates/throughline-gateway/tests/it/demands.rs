@@ -3,7 +3,7 @@
 
 use crate::client::{Answer, Client};
 use crate::conformance::framed;
-use crate::house::{House, one_of_each};
+use crate::house::{House, Room, one_of_each};
 use crate::stream::{check_response, check_stream};
 use serde_json::{Value, json};
 use throughline_core::Dialect;
@@ -408,7 +408,9 @@ async fn a_response_that_is_not_to_be_stored_cannot_be_had_again() {
 
 #[tokio::test]
 async fn instructions_are_not_inherited() {
-    let house = House::new(one_of_each()).await;
+    // What a backend keeps by itself cannot be seen in what it is sent.
+    let whole = |room| Room { lines: "server_state = \"never\"", ..room };
+    let house = House::new(one_of_each().into_iter().map(whole).collect()).await;
     for backend in Dialect::ALL {
         let first = asking(&house, "Hello", json!({"instructions": "Speak like a pirate."}));
         let mut first = first;
