@@ -4,6 +4,7 @@ use crate::background::Background;
 use crate::config::{self, Backend, Config, Endpoint};
 use crate::drain::Drain;
 use crate::egress::{Egress, EgressError};
+use crate::gauges::Gauges;
 use crate::listing::{self, Listed, Listing};
 use crate::routing::Listings;
 use crate::telemetry::{StoreUse, Telemetry};
@@ -32,6 +33,8 @@ pub struct Gateway {
     pub drain: Arc<Drain>,
     /// How long a WebSocket lasts.
     pub socket_lasts: Duration,
+    /// How the models of each backend count.
+    pub gauges: Gauges,
     /// Verdicts and switches, as the history had them when they were last read.
     standing: RwLock<Arc<Standing>>,
     /// Where the simulated backend listens, if one is needed.
@@ -98,6 +101,7 @@ impl Gateway {
             background: Arc::default(),
             drain: Arc::default(),
             socket_lasts: SOCKET_LASTS,
+            gauges: Gauges::default(),
             standing: RwLock::new(Arc::new(standing)),
             simulated,
             reloaded: Notify::new(),

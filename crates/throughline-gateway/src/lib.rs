@@ -6,10 +6,9 @@
 //! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
 //! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
 //! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
-//! it took,
-//! [`probe`] asks a backend what it is, [`listing`] does so in the background, and [`verdicts`] are what was
-//! learned about one. [`background`] holds answers that nobody waits for, and [`drain`] what is waited for
-//! before the gateway stops.
+//! it took, [`probe`] asks a backend what it is, [`listing`] does so in the background, [`verdicts`] are what was
+//! learned about one, and [`gauges`] how its models count. [`background`] holds answers that nobody waits for,
+//! and [`drain`] what is waited for before the gateway stops.
 
 pub mod background;
 pub mod capability;
@@ -18,6 +17,7 @@ pub mod drain;
 pub mod egress;
 pub mod exchange;
 pub mod gateway;
+pub mod gauges;
 pub mod ingress;
 pub mod listing;
 pub mod probe;

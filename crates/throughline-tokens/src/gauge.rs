@@ -7,7 +7,7 @@ use crate::media::{Pictures, file_tokens};
 use crate::{Calibration, Counts, Vocabulary};
 use std::iter::Sum;
 use std::ops::Add;
-use throughline_core::{Ask, Content, Entry, Format, Kind, Media, Part, Seal, Thought, Tool, ToolForm};
+use throughline_core::{Content, Entry, Format, Kind, Media, Part, Seal, Thought, Tool, ToolForm};
 
 /// What a message, a call and a result take beside their text: their role, their id, and where they end.
 const MESSAGE_TOKENS: u64 = 4;
@@ -137,10 +137,16 @@ impl Gauge {
 
     /// Returns what a prompt takes: its entries, its tools, and the form that is asked for.
     #[must_use]
-    pub fn prompt(&self, counts: &Counts, entries: &[Entry], tools: &[Tool], ask: &Ask) -> Size {
+    pub fn prompt(
+        &self,
+        counts: &Counts,
+        entries: &[Entry],
+        tools: &[Tool],
+        format: Option<&Format>,
+    ) -> Size {
         let entries: Size = entries.iter().map(|entry| self.entry(counts, entry)).sum();
         let tools: Size = tools.iter().map(|tool| self.tool(counts, tool)).sum();
-        let format = match &ask.settings.format {
+        let format = match format {
             Some(Format::JsonSchema { schema, .. }) => self.text(counts, schema),
             Some(Format::Text | Format::JsonObject) | None => Size::default(),
         };

@@ -7,7 +7,6 @@
 
 use super::deliver::promise;
 use super::place::{PlaceError, branch};
-use super::prompting::BYTES_PER_TOKEN;
 use super::{Running, unrecorded};
 use crate::gateway::now;
 use crate::ingress::input_items;
@@ -32,6 +31,9 @@ const COMPACTION: [&str; 2] = ["compaction", "compaction_summary"];
 
 /// The type of an item by which a client asks for a compaction in the middle of a conversation.
 const TRIGGER: &str = "compaction_trigger";
+
+/// How many bytes make a token, roughly: no model reads the request, so there is no vocabulary to count it by.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// About how many characters the digest of tool calls may have.
 const DIGEST_CHARS_MAX: usize = 8_000;

@@ -21,6 +21,7 @@ mod place;
 mod prompting;
 mod record;
 mod relay;
+mod sizing;
 mod warm;
 
 pub use count::count;

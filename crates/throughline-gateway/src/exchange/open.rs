@@ -7,6 +7,7 @@ use super::clients::reasoning_events;
 use super::permit::Permit;
 use super::prompting::{Prompted, Showing, prompt};
 use super::relay::Relay;
+use super::sizing::Sizing;
 use super::{Running, backend_failed, record};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
 use crate::egress::{Answered, EgressError, Request, path_of};
@@ -56,7 +57,7 @@ impl Running {
         let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
         let footing = self.footing.as_ref().filter(|_| form.state);
         let showing = Showing { strategy, footing, keep: form.keep };
-        let prompted = prompt(&self.ask, &self.placed, &destination, showing);
+        let mut prompted = prompt(&self.ask, &self.placed, &destination, showing);
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
         let report = prompted.report_json(&self.ask);
@@ -69,6 +70,7 @@ impl Running {
             now(),
         );
         let body = Bytes::from(prompted.body.clone());
+        self.recorder.sizing = Sizing::begin(&self.gateway, &mut prompted, self.ask.dialect);
         self.recorder.attempt(attempt, body.clone()).await.map_err(Unopened::Store)?;
         let answered = self.send(&prompted, body).await;
         let opened = match answered {
@@ -123,7 +125,7 @@ impl Running {
 async fn read(
     answered: Answered,
     prompted: &Prompted,
-    running: &Running,
+    running: &mut Running,
 ) -> Result<Answer, (Failed, Failure)> {
     let dialect = prompted.destination.backend.dialect;
     if answered.status >= 400 {
@@ -132,7 +134,11 @@ async fn read(
     if !answered.is_stream() {
         return read_whole(answered, prompted, &Permit::of(&running.ask)).await;
     }
-    let mut way = prompted.way(&running.ask, &running.stamp);
+    let input_tokens = match &mut running.recorder.sizing {
+        Some(sizing) if !prompted.forwards => sizing.tokens().await,
+        Some(_) | None => None,
+    };
+    let mut way = prompted.way(&running.ask, &running.stamp, input_tokens);
     way.name_reasoning(reasoning_events(&running.headers));
     let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask));
     let (mut answered, mut out) = (answered, String::new());

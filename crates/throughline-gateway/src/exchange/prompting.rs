@@ -4,6 +4,7 @@ use super::background;
 use super::footing::{self, Footing};
 use super::place::{self, Placed};
 use super::relay::{Terms, Way};
+use super::sizing::Countable;
 use crate::config::Backend;
 use crate::routing::Destination;
 use throughline_core::{
@@ -26,6 +27,8 @@ pub struct Prompted {
     pub destination: Destination,
     /// Whether it goes on from what the backend keeps.
     pub continues: bool,
+    /// What its size is counted from.
+    pub countable: Countable,
 }
 
 /// How a request is shown to a backend.
@@ -43,9 +46,6 @@ impl Showing<'_> {
     /// Everything, as tool calls and results.
     pub const WHOLE: Self = Self { strategy: Strategy::Native, footing: None, keep: true };
 }
-
-/// How many bytes of a request make a token, roughly.
-pub(super) const BYTES_PER_TOKEN: usize = 4;
 
 /// Fields of a request that are ours to see to: those that name state, and that nobody need wait.
 const OWN_FIELDS: [&str; 3] = ["previous_response_id", "conversation", background::FIELD];
@@ -78,7 +78,10 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     // A client that left its answer to be generated knows it by an id of ours.
     let forwards = forwards(&prompt) && !background::is_wanted(ask);
     let continues = showing.footing.is_some();
-    Prompted { body, report, restorer, forwards, destination: destination.clone(), continues }
+    let format = expanded.settings.format.clone();
+    let countable = Countable { entries: prompt.entries, tools: prompt.tools, format };
+    let destination = destination.clone();
+    Prompted { body, report, restorer, forwards, destination, continues, countable }
 }
 
 /// Returns the request with the history that it leans on, and without the words by which it leans on it.
@@ -123,16 +126,15 @@ fn forwards(prompt: &Prompt<'_>) -> bool {
 }
 
 impl Prompted {
-    /// Returns how the answer's events reach the client.
+    /// Returns how the answer's events reach the client; `input_tokens` is what the prompt is thought to take.
     #[must_use]
-    pub fn way(&self, ask: &Ask, stamp: &Stamp) -> Way {
+    pub fn way(&self, ask: &Ask, stamp: &Stamp, input_tokens: Option<u64>) -> Way {
         if self.forwards {
             let model = stamp.model.clone().filter(|model| *model != self.destination.model);
             Way::Forward { dialect: ask.dialect, terms: Terms { model, ..Terms::of(ask) } }
         } else {
-            // Clients take a count of zero at the start for an empty context; an estimate from the size of
-            // the request stands in until the backend reports.
-            let input_tokens = u64::try_from(self.body.len() / BYTES_PER_TOKEN).ok();
+            // Clients take a count of zero at the start for an empty context; ours stands in until the backend
+            // reports.
             let stamp = Stamp { input_tokens, ..stamp.clone() };
             Way::Translate(Box::new(StreamEncoder::new(ask.dialect, stamp, ask)))
         }

@@ -5,6 +5,7 @@
 
 use super::items;
 use super::place::Placed;
+use super::sizing::Sizing;
 use crate::gateway::{Gateway, now};
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
 use crate::trace::Trace;
@@ -25,6 +26,8 @@ pub struct Recorder {
     exchange: Exchange,
     /// Whether anything could not be written, which is then said in the answer.
     pub lapsed: bool,
+    /// How large the prompt of the attempt under way is, as far as it is counted.
+    pub sizing: Option<Sizing>,
     passes: bool,
     /// Whether the exchange is in the history, so that its end belongs there too.
     begun: bool,
@@ -39,7 +42,8 @@ impl Recorder {
     #[must_use]
     pub fn new(gateway: &Gateway, exchange: Exchange, passes: bool, arrived: Instant) -> Self {
         let (history, telemetry) = (Arc::clone(&gateway.history), Arc::clone(&gateway.telemetry));
-        Self { history, exchange, lapsed: false, passes, begun: false, telemetry, arrived, trace: None }
+        let (sizing, trace) = (None, None);
+        Self { history, exchange, lapsed: false, sizing, passes, begun: false, telemetry, arrived, trace }
     }
 
     /// Has the exchange traced.
@@ -181,6 +185,9 @@ impl Recorder {
         self.exchange.usage = reply.usage;
         let mut writes = vec![self.events_write(events), Write::Entries(extension)];
         writes.push(Write::Exchange(Box::new(self.exchange.clone())));
+        if let Some(sizing) = &mut self.sizing {
+            writes.extend(sizing.lesson(reply, now).await);
+        }
         writes.extend(answer.map(|json| Write::Answer { exchange: self.exchange.id.clone(), json }));
         self.count();
         self.append(Batch::durable(writes)).await?;

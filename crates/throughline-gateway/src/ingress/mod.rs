@@ -92,7 +92,7 @@ async fn count_responses(state: State<Ingress>, request: Request) -> Response {
 
 async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Request) -> Response {
     let counted = match receive(&ingress, dialect, request).await {
-        Ok(incoming) => exchange::count(&ingress.gateway, incoming),
+        Ok(incoming) => exchange::count(&ingress.gateway, incoming).await,
         Err(failure) => Err(failure),
     };
     let tokens = match counted {

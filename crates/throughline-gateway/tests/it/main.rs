@@ -11,6 +11,7 @@ mod client;
 mod compact;
 mod conformance;
 mod conversations;
+mod counting;
 mod demands;
 mod expiry;
 mod failover;

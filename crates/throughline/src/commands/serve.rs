@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
 use throughline_gateway::gateway::Gateway;
+use throughline_gateway::gauges::Gauges;
 use throughline_gateway::{listing, server};
 use throughline_sim::{Sim, SimOptions};
 use tokio::net::TcpListener;
@@ -36,6 +37,8 @@ async fn serve(config: Config, reloader: Reloader, quiet: bool) -> Result<(), Co
     let active = format!("{}{}", config.active, hint(&config));
     let gateway = Gateway::build(config, history, base_url).await;
     let gateway = Arc::new(gateway.map_err(|error| CommandError::bad_input(error.to_string()))?);
+    // Nobody waits for it: until the vocabularies are there, sizes are estimated by bytes.
+    drop(tokio::task::spawn_blocking(Gauges::load));
     let at = |source| CommandError::File { path: listen.to_string(), source };
     let listener = TcpListener::bind(listen).await.map_err(at)?;
     let address = listener.local_addr().map_err(at)?;
