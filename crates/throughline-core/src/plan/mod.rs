@@ -35,7 +35,7 @@ pub use handle::{Found, Handle, find};
 pub use tokens::{Count, Tokens};
 pub use tools::{ToolKind, ToolRule, ToolRules};
 
-use crate::{Entry, Report, Text};
+use crate::{Entry, Report, Side, Text};
 use draft::Draft;
 use std::collections::BTreeSet;
 use step::Step;
@@ -152,6 +152,8 @@ impl Planner<'_> {
             return Err(history.mismatch());
         }
         let sums = Sums::of(entries, sizes, &carried);
+        // At a handover everything counts: the limit is what the other backend takes.
+        let unseen = if percent < 100 { unseen(entries, sizes, &carried) } else { Tokens(0) };
         let total = sums.total + besides;
         let limit = self.budget.limit();
         let plan = |decisions, after, tool_history, is_step| Plan {
@@ -163,7 +165,7 @@ impl Planner<'_> {
             recall: self.recall,
         };
         let is_over = limit.is_some_and(|limit| total > limit)
-            || self.budget.tool_history.is_some_and(|most| sums.tools > most);
+            || self.budget.tool_history.is_some_and(|most| sums.tools.less(unseen) > most);
         if !is_over {
             return Ok(plan(carried, total, sums.tools, false));
         }
@@ -176,12 +178,13 @@ impl Planner<'_> {
         let survey = Survey::of(entries, sizes, self.rules);
         let mut draft = Draft::new(&survey, &carried, self.count, self.recall);
         let others = total.less(sums.tools);
-        let most = [limit.map(|limit| limit.less(others)), self.budget.tool_history];
-        let goal = most.into_iter().flatten().min().unwrap_or_default().percent(percent);
-        let mut step = Step::new(&mut draft, self.budget, goal);
+        let of_prompt = limit.map(|limit| limit.less(others).percent(percent));
+        let of_tools = self.budget.tool_history.map(|most| most.percent(percent) + unseen);
+        let goal = of_prompt.into_iter().chain(of_tools).min().unwrap_or_default();
+        let mut step = Step::new(&mut draft, self.budget, goal, unseen);
         step.run();
         if let Some(limit) = limit
-            && !step.squeeze(limit.less(besides))
+            && !step.squeeze(limit.less(besides), target(limit.less(besides), percent))
         {
             let least = step.draft.total() + besides;
             return Err(PlanError::DoesNotFit { least, limit, fixed: fixed(entries, sizes) + besides });
@@ -272,6 +275,24 @@ fn carried(entries: &[Entry], sizes: &[Tokens], rules: &ToolRules, before: &Deci
     taken.retain(|taken| !(goes(taken) && halves.contains(&(taken.entry as usize))));
     let is_summarised = taken.iter().any(|taken| taken.decision == Decision::Summarised);
     Decisions { taken, span: before.span.clone().filter(|_| is_summarised) }
+}
+
+/// Returns down to what a prompt is squeezed that is over its limit.
+const fn target(limit: Tokens, percent: u64) -> Tokens {
+    if percent < 100 { limit.percent(90) } else { limit }
+}
+
+/// Returns the size of the results that came since the model last spoke, with their calls, as they are shown.
+fn unseen(entries: &[Entry], sizes: &[Tokens], decisions: &Decisions) -> Tokens {
+    let is_other = |entry: &Entry| entry.side() != Side::Assistant;
+    let spoke = entries.iter().rposition(|entry| !is_other(entry)).map_or(0, |at| at + 1);
+    if !entries[spoke..].iter().any(|entry| entry.as_return().is_some()) {
+        return Tokens(0);
+    }
+    let began = entries[..spoke].iter().rposition(is_other).map_or(0, |at| at + 1);
+    let is_tool = |at: &usize| entries[*at].as_return().is_some() || entries[*at].as_call().is_some();
+    let size = |at: usize| decisions.about(at).map_or(sizes[at], |taken| taken.tokens);
+    (began..entries.len()).filter(is_tool).map(size).sum()
 }
 
 /// Returns the size of what is never shortened.

@@ -34,16 +34,18 @@ pub(super) struct Step<'d, 'a> {
     pub budget: &'d Budget,
     /// What calls and results are to take.
     pub goal: Tokens,
+    /// What of that are results which the model has not seen yet: they stay for as long as they fit.
+    unseen: Tokens,
     relations: Relations,
     /// The first of the rounds that stay as they are.
     recent: usize,
 }
 
 impl<'d, 'a> Step<'d, 'a> {
-    pub fn new(draft: &'d mut Draft<'a>, budget: &'d Budget, goal: Tokens) -> Self {
+    pub fn new(draft: &'d mut Draft<'a>, budget: &'d Budget, goal: Tokens, unseen: Tokens) -> Self {
         let relations = relations(draft.survey);
         let recent = draft.survey.rounds.len();
-        let mut step = Self { draft, budget, goal, relations, recent };
+        let mut step = Self { draft, budget, goal, unseen, relations, recent };
         step.recent = step.recent();
         step
     }
@@ -64,14 +66,19 @@ impl<'d, 'a> Step<'d, 'a> {
     }
 
     /// Frees more, beyond the goal, until the whole prompt fits; says whether it does.
-    pub fn squeeze(&mut self, limit: Tokens) -> bool {
+    ///
+    /// Once over the limit it goes down to `target`, or the next request would be over it again.
+    pub fn squeeze(&mut self, limit: Tokens, target: Tokens) -> bool {
         let fits = |draft: &Draft<'_>| draft.total() <= limit;
-        self.summarise_while(|draft| draft.total().less(limit));
+        if fits(self.draft) {
+            return true;
+        }
+        self.summarise_while(|draft| draft.total().less(target));
         if !fits(self.draft) {
-            self.cut_recent(limit);
+            self.cut_recent(target);
         }
         if !fits(self.draft) {
-            self.leave_out_words(limit);
+            self.leave_out_words(target);
         }
         fits(self.draft)
     }
@@ -94,11 +101,15 @@ impl<'d, 'a> Step<'d, 'a> {
     fn recent(&self) -> usize {
         let rounds = &self.survey().rounds;
         let (mut calls, mut tokens) = (0, Tokens(0));
+        let room = self.goal.less(self.unseen);
+        let mut spared = self.unseen;
         for (at, round) in rounds.iter().enumerate().rev() {
-            tokens += self.round_tokens(round);
+            let of_round = self.round_tokens(round);
+            tokens += of_round.less(spared);
+            spared = spared.less(of_round);
             let by_number =
-                calls < self.budget.recent_calls_to_keep && tokens <= self.goal.percent(RECENT_SHARE_MAX);
-            if !by_number && tokens > self.goal.percent(RECENT_SHARE) {
+                calls < self.budget.recent_calls_to_keep && tokens <= room.percent(RECENT_SHARE_MAX);
+            if !by_number && tokens > room.percent(RECENT_SHARE) {
                 return at + 1;
             }
             calls += round.pairs.len();

@@ -157,7 +157,8 @@ proptest! {
         prop_assert_eq!(&kept, &plan.decisions);
         let again = planned(&entries, &budget, &kept).unwrap();
         prop_assert_eq!(shown(&again, &entries), shown(&plan, &entries));
-        if budget.tool_history.is_none_or(|most| plan.tool_history <= most) {
+        let next_fits = budget.tool_history.is_none_or(|most| plan.tool_history <= most);
+        if next_fits {
             let shown = shown(&plan, &entries);
             let next = planned(&shown, &budget, &Decisions::default()).unwrap();
             prop_assert!(next.is_untouched());
@@ -254,7 +255,7 @@ fn searches() -> Vec<Entry> {
     let goes: Vec<Go> = (0..12)
         .map(|at| Go { thinks: false, speaks: false, calls: vec![(4, at, 40, false)], user_after: false })
         .collect();
-    history(&goes)
+    [history(&goes), vec![Entry::said(Role::Assistant, "I see.")]].concat()
 }
 
 #[test]
@@ -265,6 +266,23 @@ fn the_threshold_of_tool_history_decides_when_something_is_done() {
     assert!(at(all.0).is_untouched());
     let plan = at(all.0 - 1);
     assert!(plan.is_step && plan.tool_history <= all.percent(50));
+}
+
+#[test]
+fn what_the_model_has_not_seen_is_not_cut_for_the_threshold() {
+    let mut entries = searches();
+    entries.push(call("big", "Read", r#"{"file_path":"large.rs"}"#));
+    entries.push(settled("big", &"let some_name = other_name(third_name);\n".repeat(400), Outcome::Ok));
+    let last = entries.len() - 1;
+    let threshold = budget(None, Some(2_000));
+    let plan = planned(&entries, &threshold, &Decisions::default()).unwrap();
+    assert!(plan.is_step && plan.decisions.about(last).is_none(), "{:?}", plan.decisions.about(last));
+    let answered = [entries.clone(), vec![Entry::said(Role::Assistant, "I see.")]].concat();
+    let plan = planned(&answered, &threshold, &plan.decisions).unwrap();
+    assert!(matches!(plan.decisions.about(last).unwrap().decision, Decision::Excerpt(_)));
+    let window = budget(Some(3_000), None);
+    let plan = planned(&entries, &window, &Decisions::default()).unwrap();
+    assert!(plan.decisions.about(last).is_some() && plan.after <= Tokens(3_000), "a window is a hard limit");
 }
 
 #[test]
@@ -301,7 +319,7 @@ fn the_latest_calls_are_kept_as_they_are_while_there_is_room() {
         let tools = size_of(entries.last().unwrap()).0 * 7;
         let budget = Budget { recent_calls_to_keep, target_percent: 100, ..budget(None, Some(tools)) };
         let plan = planned(&entries, &budget, &Decisions::default()).unwrap();
-        (27..32)
+        (28..33)
             .filter(|at| entries[*at].as_return().is_some() && plan.decisions.about(*at).is_none())
             .count()
     };
