@@ -42,6 +42,9 @@ const DIGEST_CHARS_MAX: usize = 8_000;
 const SAID_MAX: usize = 12;
 const SAID_CHARS_MAX: usize = 2_000;
 
+/// How many compactions may stand within each other; one further down is taken at its own word.
+const DEPTH_MAX: usize = 16;
+
 /// A compaction item of ours, read.
 #[derive(Debug, PartialEq, Eq)]
 struct Compacted {
@@ -83,11 +86,26 @@ pub async fn conversation_of(history: &dyn History, ask: &Ask) -> Result<Option<
 /// # Errors
 /// When the history cannot be read.
 pub async fn expand(history: &dyn History, entries: &mut Vec<Entry>) -> Result<(), PlaceError> {
+    expand_within(history, entries, DEPTH_MAX).await
+}
+
+async fn expand_within(
+    history: &dyn History,
+    entries: &mut Vec<Entry>,
+    depth: usize,
+) -> Result<(), PlaceError> {
     entries.retain(|entry| !is_trigger(entry));
     for entry in entries {
         let Some(compacted) = Compacted::of(entry) else { continue };
-        let span = branch(history, Some(&EntryId::new(compacted.entry))).await?;
-        let text = if span.is_empty() { compacted.text } else { words(&span) };
+        let last = EntryId::new(compacted.entry);
+        let mut span = if depth > 0 { branch(history, Some(&last)).await? } else { Vec::new() };
+        let text = if span.is_empty() {
+            compacted.text
+        } else {
+            // What was compacted may have begun with a compaction itself.
+            Box::pin(expand_within(history, &mut span, depth - 1)).await?;
+            words(&span)
+        };
         *entry = entry.altered(Kind::Summarised(Summary { text, covers: compacted.covers }));
     }
     Ok(())

@@ -8,7 +8,8 @@ use super::sizing::Countable;
 use crate::config::Backend;
 use crate::routing::Destination;
 use throughline_core::{
-    Action, Ask, Dialect, Kind, Origin, Prompt, Report, Strategy, Subject, Target, Text, ToolForm, prepare,
+    Action, Ask, Dialect, Kind, Origin, Prompt, Report, Strategy, Subject, Target, Text, Tool, ToolChoice,
+    ToolForm, prepare,
 };
 use throughline_wire::json::Writer;
 use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path};
@@ -73,6 +74,10 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     if !showing.keep && ask.settings.store != Some(false) && backend.dialect == Dialect::Responses {
         report.field(Action::Translated, "store", "the backend refuses to store");
     }
+    for tool in ask.tools.iter().filter(|tool| !may_be_offered(tool, ask, backend)) {
+        let reason = "`tool_choice` does not allow it, and the target cannot be told so";
+        report.note(Action::Dropped, Subject::Tool(tool.name.clone()), reason);
+    }
     let body = encode_request(&prompt, &mut report);
     let restorer = Restorer::new(&prompt);
     // A client that left its answer to be generated knows it by an id of ours.
@@ -106,7 +111,19 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>)
     }
     expanded.fields.retain(|field| field.name != background::FIELD);
     expanded.extras.retain(|name| name != background::FIELD);
+    expanded.tools.retain(|tool| may_be_offered(tool, ask, backend));
     expanded
+}
+
+/// Says whether a tool is put on offer: one dialect has no word for tools that are shown and must not be called,
+/// and a model that calls one has answered in vain.
+fn may_be_offered(tool: &Tool, ask: &Ask, backend: &Backend) -> bool {
+    match &ask.tool_choice {
+        Some(ToolChoice::Allowed { names, .. }) if backend.dialect == Dialect::Messages => {
+            tool.is_hosted() || names.contains(&tool.name)
+        }
+        _ => true,
+    }
 }
 
 fn origin(destination: &Destination) -> Origin {
@@ -119,7 +136,7 @@ fn origin(destination: &Destination) -> Origin {
 
 /// Says whether the backend's answers are in the client's dialect and terms already.
 fn forwards(prompt: &Prompt<'_>) -> bool {
-    let is_custom = |tool: &throughline_core::Tool| matches!(tool.form, ToolForm::Custom { .. });
+    let is_custom = |tool: &Tool| matches!(tool.form, ToolForm::Custom { .. });
     prompt.stays_in_dialect()
         && prompt.names.renamed().next().is_none()
         && (prompt.rules.custom_tools || !prompt.ask.tools.iter().any(is_custom))

@@ -122,6 +122,13 @@ async fn a_compaction_of_a_compaction_keeps_both() {
     let content = items.last().unwrap()["encrypted_content"].as_str().unwrap();
     assert!(content.contains("notes.txt") && content.contains("more.txt"), "{content}");
     assert!(content.contains(&id), "one conversation, whatever was compacted: {content}");
+    let mut last = Client::new(&house.url, Dialect::Responses);
+    last.history = items;
+    last.say("Where were we?");
+    last.extra = json!({"tools": []});
+    last.ask("chat").await;
+    let sent = house.recorded("chat").pop().unwrap().body;
+    assert!(sent.contains("Read: notes.txt") && sent.contains("Read: more.txt"), "{sent}");
     house.stop().await;
 }
 
