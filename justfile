@@ -43,3 +43,7 @@ bench *args:
 # What the gateway costs beside bare proxies, in one run; words choose sections ("1 KB", agent, burst, curve, memory).
 bench-gateway *args:
     cargo bench -p throughline --bench gateway -- {{ args }}
+
+# Measures compaction on recorded runs, one Chat Completions conversation on each line; see docs/compaction.md.
+eval-compaction *args:
+    cargo run --quiet --release -p throughline-eval -- {{ args }}

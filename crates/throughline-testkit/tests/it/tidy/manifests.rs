@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("throughline-core", &[]),
+    ("throughline-eval", &["throughline-core", "throughline-tokens"]),
     (
         "throughline-gateway",
         &[

@@ -1,0 +1,255 @@
+//! Rolling: the prompt of every step of a run, as a policy makes it.
+
+use crate::atoms::{Atom, contains};
+use crate::policy::{Policy, State};
+use crate::scene::{Scene, Shown, Variant};
+use crate::throughline;
+use crate::trajectory::Kind;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
+
+/// A fact whose newest carrier is more results back than this is far.
+const FAR: usize = 5;
+
+/// Distances from here on are counted as one.
+pub const DISTANCE_MAX: usize = 50;
+
+/// What was counted over all steps.
+#[derive(Clone, Debug, Default)]
+pub struct Rolled {
+    /// Steps, and what their prompts took: in all, of calls and results, and of the prefix that was there before.
+    pub steps: u64,
+    /// All tokens.
+    pub tokens: u64,
+    /// Those of calls and results.
+    pub tool_tokens: u64,
+    /// Those of a prefix that the prompt before had as well.
+    pub prefix: u64,
+    /// Needed facts, and those that were there.
+    pub all: Share,
+    /// Those that are far.
+    pub far: Share,
+    /// Those that the model has not repeated itself.
+    pub hard: Share,
+    /// Those that are both.
+    pub hard_far: Share,
+    /// Those that were there, or can be had by a handle that is.
+    pub recalled: Share,
+    /// Steps that need facts, and those that had all of them.
+    pub whole_steps: Share,
+    /// How many results back needed facts were.
+    pub distances: Vec<u64>,
+    /// How long the policy took.
+    pub nanos: u128,
+}
+
+/// Some of many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// How many.
+    pub of: u64,
+    /// How many were there.
+    pub ok: u64,
+}
+
+/// What is needed where, in a run.
+pub(crate) struct Needs {
+    pub first: HashMap<Atom, Kind>,
+    pub carriers: HashMap<Atom, Vec<usize>>,
+}
+
+impl Share {
+    pub(crate) fn add(&mut self, ok: bool) {
+        self.of += 1;
+        self.ok += u64::from(ok);
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.of += other.of;
+        self.ok += other.ok;
+    }
+}
+
+impl Needs {
+    pub(crate) fn of(scene: &Scene) -> Self {
+        let (mut first, mut carriers): (HashMap<Atom, Kind>, HashMap<Atom, Vec<usize>>) = Default::default();
+        for (at, unit) in scene.run.units.iter().enumerate() {
+            for atom in &*scene.view(at, &Variant::Full).atoms {
+                first.entry(*atom).or_insert(unit.kind);
+                carriers.entry(*atom).or_default().push(at);
+            }
+        }
+        Self { first, carriers }
+    }
+
+    /// Returns the facts among the arguments of a turn.
+    pub(crate) fn named(scene: &Scene, turn: usize, with_words: bool) -> BTreeSet<Atom> {
+        let turn = &scene.run.turns[turn];
+        let mut named: BTreeSet<Atom> = BTreeSet::new();
+        for arguments in &turn.arguments {
+            named.extend(scene.interner.atoms(&crate::atoms::leaf_values(arguments)).iter());
+        }
+        if with_words {
+            named.extend(scene.interner.atoms(&turn.said).iter());
+        }
+        named
+    }
+
+    pub(crate) fn is_fact_before(&self, atom: Atom, end: usize) -> bool {
+        self.first.get(&atom) == Some(&Kind::Result) && self.carriers[&atom][0] < end
+    }
+
+    pub(crate) fn before(&self, atom: Atom, end: usize) -> Vec<usize> {
+        self.carriers[&atom].iter().copied().filter(|unit| *unit < end).collect()
+    }
+}
+
+/// What a prompt shows, to be asked about facts.
+pub(crate) struct Prompt<'a> {
+    pub scene: &'a Scene,
+    pub shown: HashMap<usize, &'a Variant>,
+    summaries: Vec<(usize, &'a Variant)>,
+    recallable: BTreeSet<usize>,
+}
+
+impl<'a> Prompt<'a> {
+    pub(crate) fn new(scene: &'a Scene, end: usize, shown: &'a [Shown]) -> Self {
+        let told =
+            |(unit, variant): &'a Shown| matches!(variant, Variant::Told(_)).then_some((*unit, variant));
+        let summaries = shown.iter().filter_map(told).collect();
+        let recallable = throughline::recallable(scene, end, shown);
+        let shown = shown.iter().map(|(unit, variant)| (*unit, variant)).collect();
+        Self { scene, shown, summaries, recallable }
+    }
+
+    /// Says whether a fact is there.
+    pub(crate) fn has(&self, carriers: &[usize], atom: Atom) -> bool {
+        let is_in = |unit: usize, variant: &Variant| {
+            *variant == Variant::Full || contains(&self.scene.view(unit, variant).atoms, atom)
+        };
+        carriers.iter().any(|unit| self.shown.get(unit).is_some_and(|variant| is_in(*unit, variant)))
+            || self.summaries.iter().any(|(unit, variant)| is_in(*unit, variant))
+    }
+
+    /// Says whether a fact is there with some of what stood around it.
+    pub(crate) fn has_in_context(&self, carriers: &[usize], atom: Atom) -> bool {
+        let scene = self.scene;
+        let told = |unit: usize, variant: &Variant| match variant {
+            Variant::Told(text) => scene.has_context(unit, text, atom),
+            _ => false,
+        };
+        carriers.iter().any(|unit| {
+            let here = self.shown.get(unit);
+            here.is_some_and(|variant| scene.is_shown_in_context(*unit, variant, atom))
+                || self.summaries.iter().any(|(_, variant)| told(*unit, variant))
+        })
+    }
+
+    /// Says whether a fact can be had by a handle that is there.
+    pub(crate) fn can_recall(&self, carriers: &[usize]) -> bool {
+        carriers.iter().any(|unit| self.recallable.contains(unit))
+    }
+}
+
+/// Says whether only results carry a fact.
+pub(crate) fn is_hard(scene: &Scene, carriers: &[usize]) -> bool {
+    !carriers.iter().any(|unit| matches!(scene.unit(*unit).kind, Kind::Assistant | Kind::Call))
+}
+
+/// Measures policies over a run.
+#[must_use]
+pub fn rolling(scene: &Scene, policies: &[(String, Policy)], with_words: bool) -> Vec<Rolled> {
+    let needs = Needs::of(scene);
+    let steps: Vec<(usize, BTreeSet<Atom>)> = scene
+        .run
+        .turns
+        .iter()
+        .enumerate()
+        .map(|(number, turn)| {
+            let named = Needs::named(scene, number, with_words);
+            let facts = named.into_iter().filter(|atom| needs.is_fact_before(*atom, turn.unit)).collect();
+            (turn.unit, scene.interner.without_parts(&facts))
+        })
+        .collect();
+    policies.iter().map(|(_, policy)| roll(scene, &needs, &steps, policy)).collect()
+}
+
+fn roll(scene: &Scene, needs: &Needs, steps: &[(usize, BTreeSet<Atom>)], policy: &Policy) -> Rolled {
+    let mut rolled = Rolled { distances: vec![0; DISTANCE_MAX + 1], ..Rolled::default() };
+    let mut state = State::default();
+    let mut before: Option<Vec<Shown>> = None;
+    for (end, needed) in steps {
+        let begun = Instant::now();
+        let shown = policy(scene, *end, &mut state);
+        rolled.nanos += begun.elapsed().as_nanos();
+        rolled.take_sizes(scene, before.as_deref(), &shown);
+        if !needed.is_empty() {
+            rolled.take_facts(&Prompt::new(scene, *end, &shown), needs, *end, needed);
+        }
+        before = Some(shown);
+    }
+    rolled
+}
+
+impl Rolled {
+    /// Returns what the prompts cost, where reading from a cache costs a tenth and writing to it a quarter more.
+    #[must_use]
+    pub fn cost(&self) -> f64 {
+        let float = crate::policy::float;
+        0.1 * float(self.prefix) + 1.25 * float(self.tokens - self.prefix)
+    }
+
+    /// Adds what was counted over another run.
+    pub fn merge(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.tokens += other.tokens;
+        self.tool_tokens += other.tool_tokens;
+        self.prefix += other.prefix;
+        self.all.merge(other.all);
+        self.far.merge(other.far);
+        self.hard.merge(other.hard);
+        self.hard_far.merge(other.hard_far);
+        self.recalled.merge(other.recalled);
+        self.whole_steps.merge(other.whole_steps);
+        self.distances.resize(DISTANCE_MAX + 1, 0);
+        self.distances.iter_mut().zip(&other.distances).for_each(|(sum, count)| *sum += count);
+        self.nanos += other.nanos;
+    }
+
+    fn take_sizes(&mut self, scene: &Scene, before: Option<&[Shown]>, shown: &[Shown]) {
+        self.steps += 1;
+        for (unit, variant) in shown {
+            let tokens = scene.tokens(*unit, variant);
+            self.tokens += tokens;
+            self.tool_tokens += if scene.unit(*unit).pair.is_some() { tokens } else { 0 };
+        }
+        let same = before.unwrap_or_default().iter().zip(shown).take_while(|(old, new)| old == new);
+        self.prefix += same.map(|(_, (unit, variant))| scene.tokens(*unit, variant)).sum::<u64>();
+    }
+
+    fn take_facts(&mut self, prompt: &Prompt<'_>, needs: &Needs, end: usize, needed: &BTreeSet<Atom>) {
+        let scene = prompt.scene;
+        let results = scene.of_kind(end, Kind::Result).count();
+        let mut all_there = true;
+        for atom in needed {
+            let carriers = needs.before(*atom, end);
+            let newest =
+                carriers.iter().filter_map(|unit| scene.unit(*unit).result).max().unwrap_or_default();
+            let distance = results - newest;
+            let (is_far, is_hard) = (distance > FAR, is_hard(scene, &carriers));
+            let ok = prompt.has(&carriers, *atom);
+            self.all.add(ok);
+            self.recalled.add(ok || prompt.can_recall(&carriers));
+            for (counts, share) in
+                [(is_far, &mut self.far), (is_hard, &mut self.hard), (is_hard && is_far, &mut self.hard_far)]
+            {
+                if counts {
+                    share.add(ok);
+                }
+            }
+            self.distances[distance.min(DISTANCE_MAX)] += 1;
+            all_there &= ok;
+        }
+        self.whole_steps.add(all_there);
+    }
+}

@@ -1,0 +1,113 @@
+//! Throughline's own planner as a policy, given what the others are given: the units, their sizes, a budget.
+
+use crate::policy::State;
+use crate::scene::{Scene, Shown, Variant, count};
+use crate::trajectory::{Kind, Unit};
+use std::collections::{BTreeSet, HashSet};
+use throughline_core::plan::{
+    Budget, Decision, Handle, Measured, Plan, Planner, Policy, Tokens, ToolRules, find,
+};
+use throughline_core::{
+    Call, Entry, Input, Kind as EntryKind, Outcome, Part, Report, Return, Role, joined_text,
+};
+
+/// The word that a handle stands behind.
+const HANDLE_MARK: &str = "recall ";
+
+/// Returns units as entries, one for one.
+pub fn entries(units: &[Unit]) -> Vec<Entry> {
+    units.iter().map(entry).collect()
+}
+
+fn entry(unit: &Unit) -> Entry {
+    let text = unit.text.as_str();
+    match unit.kind {
+        Kind::System => Entry::said(Role::System, text),
+        Kind::User => Entry::said(Role::User, text),
+        Kind::Assistant => Entry::said(Role::Assistant, text),
+        Kind::Call => Entry::new(EntryKind::Called(Call {
+            id: unit.id.as_str().into(),
+            item_id: None,
+            name: unit.name.as_str().into(),
+            namespace: None,
+            input: Input::Arguments(text.into()),
+        })),
+        Kind::Result => Entry::new(EntryKind::Returned(Return {
+            call_id: Some(unit.id.as_str().into()),
+            item_id: None,
+            name: None,
+            parts: vec![Part::text(text)],
+            outcome: Outcome::Ok,
+            freeform: false,
+        })),
+    }
+}
+
+/// Returns what Throughline shows.
+pub fn show(scene: &Scene, end: usize, state: &mut State, budget: u64, once: bool) -> Vec<Shown> {
+    let entries = &scene.entries[..end];
+    let sizes: Vec<Tokens> = (0..end).map(|unit| Tokens(scene.full(unit))).collect();
+    let history = Measured { entries, sizes: &sizes, besides: Tokens(0) };
+    let budget = Budget {
+        prompt: None,
+        reserve: Tokens(0),
+        tool_history: Some(Tokens(budget)),
+        policy: Policy::Default,
+        ..Budget::default()
+    };
+    let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &count, recall: true };
+    let plan = if once { planner.hand_over(history) } else { planner.plan(history, &state.decisions) };
+    let Ok(plan) = plan else { return (0..end).map(|unit| (unit, Variant::Full)).collect() };
+    let shown = shown(scene, end, &plan);
+    state.decisions = plan.decisions;
+    shown
+}
+
+/// Says how a plan shows each unit.
+fn shown(scene: &Scene, end: usize, plan: &Plan) -> Vec<Shown> {
+    let mut applied = plan.apply(&scene.entries[..end], &mut Report::default()).into_iter();
+    let span = plan.decisions.span();
+    let mut shown = Vec::new();
+    for unit in 0..end {
+        if span.is_some_and(|span| span.at as usize == unit)
+            && let Some(EntryKind::Summarised(summary)) = applied.next().map(|entry| entry.kind)
+        {
+            shown.push((unit, Variant::Told(summary.text.as_str().into())));
+        }
+        let taken = plan.decisions.about(unit);
+        if taken.is_some_and(|taken| matches!(taken.decision, Decision::Dropped | Decision::Summarised)) {
+            continue;
+        }
+        let Some(entry) = applied.next() else { break };
+        let variant = match (taken, &entry.kind) {
+            (Some(_), EntryKind::Returned(returned)) => {
+                Variant::Shown(joined_text(&returned.parts).as_str().into())
+            }
+            (Some(_), EntryKind::Called(call)) => Variant::Shown(call.input.text().as_str().into()),
+            _ => Variant::Full,
+        };
+        shown.push((unit, variant));
+    }
+    shown
+}
+
+/// Returns the units that handles in a prompt lead to, found as `recall` finds them.
+pub fn recallable(scene: &Scene, end: usize, shown: &[Shown]) -> BTreeSet<usize> {
+    let mut handles: HashSet<Handle> = HashSet::new();
+    for (_, variant) in shown {
+        if let Variant::Shown(text) | Variant::Told(text) = variant {
+            let behind = text
+                .match_indices(HANDLE_MARK)
+                .filter_map(|(at, mark)| text.get(at + mark.len()..)?.get(..8));
+            handles.extend(behind.filter_map(Handle::parse));
+        }
+    }
+    if handles.is_empty() {
+        return BTreeSet::new();
+    }
+    let entries = &scene.entries[..end];
+    let mut sorted: Vec<Handle> = handles.into_iter().collect();
+    sorted.sort();
+    let found = sorted.into_iter().filter_map(|handle| find(handle, entries));
+    found.flat_map(|found| [found.call, found.result]).flatten().collect()
+}
