@@ -165,7 +165,9 @@ impl Planner<'_> {
             recall: self.recall,
         };
         let is_over = limit.is_some_and(|limit| total > limit)
-            || self.budget.tool_history.is_some_and(|most| sums.tools.less(unseen) > most);
+            || self.budget.tool_history.is_some_and(|most| {
+                sums.tools > most && sums.tools.less(unseen) > least_of_old(most, percent)
+            });
         if !is_over {
             return Ok(plan(carried, total, sums.tools, false));
         }
@@ -179,7 +181,10 @@ impl Planner<'_> {
         let mut draft = Draft::new(&survey, &carried, self.count, self.recall);
         let others = total.less(sums.tools);
         let of_prompt = limit.map(|limit| limit.less(others).percent(percent));
-        let of_tools = self.budget.tool_history.map(|most| most.percent(percent) + unseen);
+        let of_tools = self
+            .budget
+            .tool_history
+            .map(|most| most.percent(percent).max(least_of_old(most, percent) + unseen));
         let goal = of_prompt.into_iter().chain(of_tools).min().unwrap_or_default();
         let mut step = Step::new(&mut draft, self.budget, goal, unseen);
         step.run();
@@ -280,6 +285,11 @@ fn carried(entries: &[Entry], sizes: &[Tokens], rules: &ToolRules, before: &Deci
 /// Returns down to what a prompt is squeezed that is over its limit.
 const fn target(limit: Tokens, percent: u64) -> Tokens {
     if percent < 100 { limit.percent(90) } else { limit }
+}
+
+/// Returns what is left to the old rounds of the threshold, however large the latest one is.
+const fn least_of_old(threshold: Tokens, percent: u64) -> Tokens {
+    if percent < 100 { threshold.percent(percent).percent(40) } else { Tokens(0) }
 }
 
 /// Returns the size of the results that came since the model last spoke, with their calls, as they are shown.
