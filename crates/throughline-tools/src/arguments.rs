@@ -112,6 +112,20 @@ pub(crate) fn read(tool: Builtin, arguments: &str) -> Result<Call, Refused> {
     }
 }
 
+/// Returns the arguments of a tool that checks them itself; they must be an object.
+#[cfg(feature = "mcp")]
+pub(crate) fn read_object(tool: &str, arguments: &str) -> Result<String, Refused> {
+    let refused = |reason: String| Refused::NoObject { tool: tool.to_owned(), reason };
+    if arguments.trim().is_empty() {
+        return Ok("{}".to_owned());
+    }
+    match serde_json::from_str(arguments) {
+        Ok(Value::Object(_)) => Ok(arguments.to_owned()),
+        Ok(other) => Err(refused(format!("{} came", described(&other)))),
+        Err(error) => Err(refused(format!("this is no JSON ({error})"))),
+    }
+}
+
 fn read_read(mut fields: Fields) -> Result<Read, Refused> {
     let path = fields.text(PATH, "a string, the path of a file");
     let range = fields.take(&["view_range", "line_range", "range"]);
@@ -177,10 +191,7 @@ fn read_bash(mut fields: Fields) -> Result<Call, Refused> {
         "sandbox_permissions",
         "with_escalated_permissions",
     ]);
-    if let [first, patch] = command.as_slice()
-        && folded(first) == "applypatch"
-    {
-        let patch = patch.clone();
+    if let Some(patch) = patch_of_command(&command) {
         return fields.finish(Call::ApplyPatch(ApplyPatch { patch }));
     }
     let command = script(&command);
@@ -243,6 +254,23 @@ fn read_editor(mut fields: Fields) -> Result<Call, Refused> {
             fields.finish(Call::Ls(Ls { path: None, ignored: false }))
         }
     }
+}
+
+/// Returns the patch of a command that applies one, which some models write as if it were a program.
+fn patch_of_command(words: &[String]) -> Option<String> {
+    if let [program, patch] = words
+        && folded(program) == "applypatch"
+    {
+        return Some(patch.clone());
+    }
+    let script = script(words);
+    let rest = script.trim().strip_prefix("apply_patch")?.trim_start().strip_prefix("<<")?.trim_start();
+    // Only with a quoted delimiter is the text taken by a shell as it stands.
+    let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let (delimiter, rest) = rest[1..].split_once(quote)?;
+    let patch = rest.strip_prefix('\n')?.strip_suffix(delimiter)?;
+    (!delimiter.is_empty() && patch.ends_with('\n') && crate::patch::looks_like_one(patch))
+        .then(|| patch.to_owned())
 }
 
 /// Returns the words of a command as one script.

@@ -1,5 +1,7 @@
 //! Calls: what a model asked for, checked and typed.
 
+#[cfg(feature = "mcp")]
+use crate::mcp::ServerCall;
 use std::time::Duration;
 
 /// A call whose arguments were found good.
@@ -22,6 +24,9 @@ pub enum Call {
     Grep(Grep),
     /// `ls`.
     Ls(Ls),
+    /// A tool of an MCP server.
+    #[cfg(feature = "mcp")]
+    Server(ServerCall),
 }
 
 /// What a call may do to the world, for whoever has to approve it.
@@ -171,6 +176,8 @@ impl Call {
             Self::Glob(_) => "glob",
             Self::Grep(_) => "grep",
             Self::Ls(_) => "ls",
+            #[cfg(feature = "mcp")]
+            Self::Server(call) => &call.name,
         }
     }
 
@@ -181,6 +188,9 @@ impl Call {
             Self::Read(_) | Self::Glob(_) | Self::Grep(_) | Self::Ls(_) => Effect::Reads,
             Self::Write(_) | Self::Edit(_) | Self::ApplyPatch(_) => Effect::Edits,
             Self::Bash(_) => Effect::Runs,
+            // Servers say of some tools that they only read; nobody has checked that.
+            #[cfg(feature = "mcp")]
+            Self::Server(_) => Effect::Runs,
         }
     }
 }

@@ -18,9 +18,12 @@ mod glob;
 mod grep;
 mod limits;
 mod ls;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod outcome;
 pub mod patch;
 mod preview;
+mod process;
 mod read;
 mod shell;
 mod text;

@@ -52,6 +52,8 @@ fn line(call: &Call) -> String {
         Call::Glob(it) => format!("glob {}{}", it.pattern, within(&it.path)),
         Call::Grep(it) => format!("grep {}{}", it.pattern, within(&it.path)),
         Call::Ls(it) => format!("ls {}", it.path.as_deref().unwrap_or(".")),
+        #[cfg(feature = "mcp")]
+        Call::Server(it) => format!("{} {}", it.name, it.arguments),
     }
 }
 

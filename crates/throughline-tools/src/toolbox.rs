@@ -5,6 +5,8 @@ use crate::call::{Call, Effect};
 use crate::catalog::{Builtin, Declaration};
 use crate::edits::{self, EditError};
 use crate::limits::Limits;
+#[cfg(feature = "mcp")]
+use crate::mcp::{Server, ServerCall, ServerError, ServerSettings};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::preview::{self, Preview};
 use crate::shell::Shell;
@@ -36,6 +38,8 @@ pub struct Toolbox {
     workdir: Arc<Workdir>,
     limits: Limits,
     shell: Shell,
+    #[cfg(feature = "mcp")]
+    servers: Vec<Server>,
 }
 
 /// What surrounds one run of a tool.
@@ -51,7 +55,27 @@ impl Toolbox {
     /// Returns a toolbox on a working directory.
     #[must_use]
     pub fn new(workdir: Workdir, limits: Limits, shell: Shell) -> Self {
-        Self { workdir: Arc::new(workdir), limits, shell }
+        Self {
+            workdir: Arc::new(workdir),
+            limits,
+            shell,
+            #[cfg(feature = "mcp")]
+            servers: Vec::new(),
+        }
+    }
+
+    /// Connects to an MCP server and adds its tools.
+    ///
+    /// # Errors
+    ///
+    /// When its name cannot be used, or it cannot be reached. The toolbox is then as it was.
+    #[cfg(feature = "mcp")]
+    pub async fn connect(&mut self, settings: ServerSettings) -> Result<(), ServerError> {
+        if self.servers.iter().any(|it| it.name() == settings.name) {
+            return Err(ServerError::Name(settings.name));
+        }
+        self.servers.push(Server::connect(settings).await?);
+        Ok(())
     }
 
     /// Returns the shell that commands run with.
@@ -63,14 +87,21 @@ impl Toolbox {
     /// Returns the tools for a request, always in the same order.
     #[must_use]
     pub fn declare(&self) -> Vec<Declaration> {
-        Builtin::declarations().collect()
+        let declarations = Builtin::declarations();
+        #[cfg(feature = "mcp")]
+        let declarations = declarations.chain(self.servers.iter().flat_map(Server::declarations));
+        declarations.collect()
     }
 
     /// Returns the name of the tool that `name` means, which may be a name that other agents use for it.
     ///
     /// One tool of other agents does the work of several of ours; for it, this is the first of them.
     #[must_use]
-    pub fn resolve(&self, name: &str) -> Option<&'static str> {
+    pub fn resolve<'a>(&self, name: &'a str) -> Option<&'a str> {
+        #[cfg(feature = "mcp")]
+        if self.server(name).is_some() {
+            return Some(name);
+        }
         Builtin::find(name).map(Builtin::name)
     }
 
@@ -80,6 +111,11 @@ impl Toolbox {
     ///
     /// When there is no such tool, or its arguments cannot be used. The error tells the model what to mend.
     pub fn check(&self, name: &str, arguments: &str) -> Result<Call, Refused> {
+        #[cfg(feature = "mcp")]
+        if self.server(name).is_some() {
+            let arguments = arguments::read_object(name, arguments)?;
+            return Ok(Call::Server(ServerCall { name: name.to_owned(), arguments }));
+        }
         match Builtin::find(name) {
             Some(tool) => arguments::read(tool, arguments),
             None => Err(Refused::UnknownTool { name: name.to_owned(), known: self.names() }),
@@ -99,8 +135,19 @@ impl Toolbox {
     pub async fn run(&self, call: &Call, context: &Context) -> Outcome {
         match call {
             Call::Bash(bash) => self.shell.run(&self.workdir, &self.limits, bash, context).await,
+            #[cfg(feature = "mcp")]
+            Call::Server(call) => match self.server(&call.name) {
+                Some(server) => server.run(&self.limits, call, context).await,
+                None => Outcome::failed(format!("there is no tool \"{}\"", call.name)),
+            },
             call => self.run_on_files(call, context).await,
         }
+    }
+
+    /// Returns the server that has a tool of this name.
+    #[cfg(feature = "mcp")]
+    fn server(&self, name: &str) -> Option<&Server> {
+        self.servers.iter().find(|it| it.has(name))
     }
 
     fn names(&self) -> Vec<String> {

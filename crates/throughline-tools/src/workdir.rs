@@ -49,9 +49,7 @@ pub enum PathError {
     #[error("\"{0}\" is neither a file nor a directory")]
     Special(String),
     /// It is too large.
-    #[error(
-        "\"{path}\" has {bytes} bytes, and at most {max} can be taken; look at parts of it with grep or bash"
-    )]
+    #[error("\"{path}\" has {bytes} bytes, and at most {max} can be taken; look at parts of it with bash")]
     TooLarge {
         /// The path.
         path: String,

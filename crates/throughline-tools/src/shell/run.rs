@@ -5,10 +5,10 @@ use super::{Confinement, Launcher, Shell, confined, direct_confinement, environm
 use crate::call::Bash;
 use crate::limits::Limits;
 use crate::outcome::{Answer, Outcome, OutcomeKind};
+use crate::process::Group;
 use crate::toolbox::Context;
 use crate::workdir::Workdir;
 use memchr::memmem;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -28,9 +28,6 @@ struct Reading {
     capture: Arc<Mutex<Capture>>,
     task: JoinHandle<()>,
 }
-
-/// Ends a group of processes when it is dropped.
-struct Group(Option<Pid>);
 
 /// How the wait for a command ended.
 enum End {
@@ -110,10 +107,11 @@ impl Shell {
 
     /// Waits until the command ends, or ends it.
     async fn watch(&self, child: &mut Child, limit: Duration, context: &Context) -> End {
-        let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let group = Group::of(child);
         let supervised = self.settings.launcher != Launcher::Direct;
-        // When this future is dropped: a supervisor sees its input closed, and anything else is killed here.
-        let mut group = Group(pid.filter(|_| !supervised));
+        // When this future is dropped, a supervisor sees its input closed, and must live to end what is below it.
+        // Without one, what is left of the group is ended here, also behind a command that is over.
+        let guard = (!supervised).then(|| group.guard());
         let control = child.stdin.take();
         let end = tokio::select! {
             status = child.wait() => status.map_or(End::Cancelled, End::Exited),
@@ -121,18 +119,14 @@ impl Shell {
             () = context.cancel.cancelled() => End::Cancelled,
         };
         drop(control);
-        if supervised
-            && !matches!(end, End::Exited(_))
-            && tokio::time::timeout(GRACE, child.wait()).await.is_ok()
-        {
+        drop(guard);
+        let is_over = matches!(end, End::Exited(_));
+        if is_over || (supervised && tokio::time::timeout(GRACE, child.wait()).await.is_ok()) {
             return end;
         }
-        group.0 = pid;
-        drop(group);
-        if !matches!(end, End::Exited(_)) {
-            // It was killed and cannot refuse; what its exit status is, nobody asks.
-            let _ = tokio::time::timeout(GRACE, child.wait()).await;
-        }
+        group.kill();
+        // It cannot refuse; what its exit status is, nobody asks.
+        let _ = tokio::time::timeout(GRACE, child.wait()).await;
         end
     }
 
@@ -222,15 +216,6 @@ impl Reading {
 impl Drop for Reading {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(pid) = self.0 {
-            // That nothing is left to be killed is as good.
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
     }
 }
 

@@ -86,6 +86,17 @@ fn apply_patch_in_every_spelling() {
         ("apply_diff", json!({"diff": patch})),
         ("shell", json!({"command": ["apply_patch", patch]})),
     ]);
+    let heredoc =
+        |patch: &str| json!({"command": ["bash", "-lc", format!("apply_patch <<'EOF'\n{patch}\nEOF\n")]});
+    let Ok(Call::ApplyPatch(written)) = checked("shell", &heredoc(patch)) else {
+        panic!("a patch was expected")
+    };
+    assert_eq!(written.patch, format!("{patch}\n"));
+    let unquoted = json!({"command": format!("apply_patch <<EOF\n{patch}\nEOF\n")});
+    assert!(
+        matches!(checked("bash", &unquoted), Ok(Call::Bash(_))),
+        "a shell would look for variables in it"
+    );
     let free = Bench::new().toolbox.check("apply_patch", patch).unwrap();
     assert_eq!(free, checked("apply_patch", &json!({"patch": patch})).unwrap());
 }

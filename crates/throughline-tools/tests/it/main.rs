@@ -5,6 +5,8 @@ mod bench;
 mod edits;
 mod escapes;
 mod files;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod patches;
 mod preview;
 mod search;

@@ -1,0 +1,145 @@
+//! A connection to one server, and the process behind it if we started one.
+
+use super::{ServerError, ServerSettings, ServerTransport};
+use crate::process::{Group, Guard};
+use http::{HeaderName, HeaderValue};
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion,
+    Tool,
+};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// The longest line of a server's standard error that the log takes.
+const LOG_LINE_BYTES_MAX: u64 = 8 * 1024;
+
+/// A connection.
+pub(super) struct Connection {
+    service: RunningService<RoleClient, ClientConfig>,
+    process: Option<Process>,
+}
+
+/// The process of a server; it ends with the connection.
+struct Process {
+    child: Mutex<Child>,
+    _guard: Guard,
+}
+
+impl Connection {
+    /// Opens a connection and lists the tools.
+    pub(super) async fn open(settings: &ServerSettings) -> Result<(Self, Vec<Tool>), ServerError> {
+        let opened = tokio::time::timeout(settings.start_time_max, Self::start(settings)).await;
+        opened.unwrap_or_else(|_| {
+            Err(ServerError::Slow { server: settings.name.clone(), time: settings.start_time_max })
+        })
+    }
+
+    /// Says whether it can take a call.
+    pub(super) fn is_alive(&self) -> bool {
+        let runs = |process: &Process| {
+            let mut child = process.child.lock().unwrap_or_else(PoisonError::into_inner);
+            matches!(child.try_wait(), Ok(None))
+        };
+        !self.service.is_transport_closed() && self.process.as_ref().is_none_or(runs)
+    }
+
+    pub(super) async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, ServiceError> {
+        self.service.call_tool(request).await
+    }
+
+    async fn start(settings: &ServerSettings) -> Result<(Self, Vec<Tool>), ServerError> {
+        let failed = |reason: String| ServerError::Protocol { server: settings.name.clone(), reason };
+        let client = ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new("throughline", env!("CARGO_PKG_VERSION")),
+        );
+        let (service, process) = match &settings.transport {
+            ServerTransport::Stdio { .. } => {
+                let (process, input, output) = Process::start(settings)?;
+                (client.serve_with_lifecycle((output, input), lifecycle()).await, Some(process))
+            }
+            ServerTransport::Http { url, headers } => {
+                let transport =
+                    StreamableHttpClientTransport::from_config(http_config(settings, url, headers)?);
+                (client.serve_with_lifecycle(transport, lifecycle()).await, None)
+            }
+        };
+        let service = service.map_err(|error| failed(error.to_string()))?;
+        let tools = service.list_all_tools().await.map_err(|error| failed(error.to_string()))?;
+        Ok((Self { service, process }, tools))
+    }
+}
+
+/// Speaks the newest version of the protocol, or the one before with a server that knows no better.
+fn lifecycle() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+fn http_config(
+    settings: &ServerSettings,
+    url: &str,
+    headers: &[(String, String)],
+) -> Result<StreamableHttpClientTransportConfig, ServerError> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    for (name, value) in headers {
+        let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+        let (name, mut value) = parsed
+            .ok_or_else(|| ServerError::Header { server: settings.name.clone(), header: name.clone() })?;
+        value.set_sensitive(true);
+        config.custom_headers.insert(name, value);
+    }
+    Ok(config)
+}
+
+impl Process {
+    fn start(
+        settings: &ServerSettings,
+    ) -> Result<(Self, tokio::process::ChildStdin, tokio::process::ChildStdout), ServerError> {
+        let failed = |error: std::io::Error| ServerError::Start { server: settings.name.clone(), error };
+        let ServerTransport::Stdio { command, arguments, variables, directory } = &settings.transport else {
+            return Err(failed(std::io::ErrorKind::Unsupported.into()));
+        };
+        let mut process = Command::new(command);
+        process.args(arguments).env_clear().envs(variables.iter().cloned());
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        if let Some(directory) = directory {
+            process.current_dir(directory);
+        }
+        #[cfg(unix)]
+        process.process_group(0);
+        let mut child = process.spawn().map_err(failed)?;
+        let guard = Group::of(&child).guard();
+        let (Some(input), Some(output), Some(errors)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+        };
+        tokio::spawn(log(settings.name.clone(), errors));
+        Ok((Self { child: Mutex::new(child), _guard: guard }, input, output))
+    }
+}
+
+/// Writes what a server says on its standard error to the log, line by line.
+async fn log(server: String, errors: impl AsyncRead + Unpin) {
+    let mut errors = BufReader::new(errors);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut errors).take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let text = crate::text::clean(&line).text;
+                tracing::info!(server, line = text.trim_end(), "an MCP server writes");
+            }
+        }
+    }
+}
