@@ -48,13 +48,12 @@ pub fn show(scene: &Scene, end: usize, state: &mut State, budget: u64, once: boo
     let entries = &scene.entries[..end];
     let sizes: Vec<Tokens> = (0..end).map(|unit| Tokens(scene.full(unit))).collect();
     let history = Measured { entries, sizes: &sizes, besides: Tokens(0) };
-    let budget = Budget {
-        prompt: None,
-        reserve: Tokens(0),
-        tool_history: Some(Tokens(budget)),
-        policy: Policy::Default,
-        ..Budget::default()
-    };
+    // The others count everything against their budget, so here it is a limit of the prompt: a threshold for calls
+    // and results would leave alone what the model has not seen yet.
+    let is_other = |unit: &usize| !matches!(scene.unit(*unit).kind, Kind::Call | Kind::Result);
+    let others: Tokens = (0..end).filter(is_other).map(|unit| sizes[unit]).sum();
+    let prompt = Some(others + Tokens(budget));
+    let budget = Budget { prompt, tool_history: None, policy: Policy::Default, ..Budget::default() };
     let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &count, recall: true };
     let plan = if once { planner.hand_over(history) } else { planner.plan(history, &state.decisions) };
     let Ok(plan) = plan else { return (0..end).map(|unit| (unit, Variant::Full)).collect() };

@@ -2,7 +2,8 @@
 //!
 //! All candidates compete for the same room: a segment is worth the identifiers that it brings and that the
 //! prompt does not show yet, more so in recent rounds and on lines that tell of a failure or a definition.
-//! The best per token goes first, whichever result it is from; so no result gets more than it deserves.
+//! The best per token goes first, whichever result it is from. What a source has got already counts against its
+//! next segments, or one that is dense with identifiers would leave nothing for the others.
 
 use super::arguments;
 use super::decision::Decision;
@@ -20,6 +21,8 @@ const LEAF_MIN: usize = 160;
 const GAP_TOKENS: u64 = 3;
 /// What the heading of an excerpt takes beyond that of a mask.
 const HEADING_TOKENS: u64 = 4;
+/// When a source has got so many equal shares of the room, its segments are worth half.
+const HALVING_SHARES: u64 = 2;
 
 /// How much a thing is worth, in hundredths of a name.
 mod worth {
@@ -171,6 +174,8 @@ impl Pool {
             shown: self.shown.clone(),
             heap: BinaryHeap::new(),
             room,
+            spent: vec![0; self.sources.len()],
+            halving: (room * HALVING_SHARES / (self.sources.len() as u64).max(1)).max(1),
         };
         filling.run();
         filling.chosen
@@ -230,6 +235,10 @@ struct Filling<'p> {
     /// The best first; of equals the newest source, and in it the first segment.
     heap: BinaryHeap<(u64, usize, Reverse<usize>)>,
     room: u64,
+    /// How many tokens of each source were chosen.
+    spent: Vec<u64>,
+    /// At how many of them its segments are worth half.
+    halving: u64,
 }
 
 impl Filling<'_> {
@@ -269,6 +278,7 @@ impl Filling<'_> {
 
     fn choose(&mut self, source: usize, segment: usize, price: u64) {
         self.room -= price;
+        self.spent[source] += price;
         self.chosen[source][segment] = true;
         self.begun[source] = true;
         let of = &self.pool.sources[source].segments[segment];
@@ -300,7 +310,8 @@ impl Filling<'_> {
         let segment = &of.segments[segment];
         let identifiers = &self.pool.identifiers[segment.identifiers.clone()];
         let worth: u64 = identifiers.iter().map(|number| self.worth(*number)).sum();
-        (worth + segment.bonus) * of.weight * 100 / price
+        let value = (worth + segment.bonus) * of.weight * 100 / price;
+        (value * self.halving / (self.halving + self.spent[source])).max(value.min(1))
     }
 
     fn worth(&self, number: u32) -> u64 {
