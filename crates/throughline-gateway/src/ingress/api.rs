@@ -17,7 +17,7 @@ use axum::routing::{get, put};
 use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Dialect, Failure, FailureKind, Text};
-use throughline_store::{Conversations, Cursor, Entries, Page, Paging, Scope, Search, StoreError};
+use throughline_store::{Conversations, Cursor, Entries, Page, Paging, Scope, Search, StoreError, Which};
 use throughline_wire::json::{DecodeError, Document, Writer};
 
 /// What stands behind the `?`.
@@ -33,6 +33,8 @@ pub fn routes(ingress: Ingress) -> Router<Ingress> {
         .route("/api/conversations", get(conversations))
         .route("/api/conversations/{id}", get(conversation))
         .route("/api/conversations/{id}/pairs", get(pairs))
+        .route("/api/conversations/{id}/frames", get(frames))
+        .route("/api/conversations/{id}/sent/{number}", get(sent))
         .route("/api/conversations/{id}/backend", put(switch_conversation))
         .route("/api/search", get(search))
         .route("/api/backends", get(backends))
@@ -86,6 +88,51 @@ async fn pairs(State(ingress): State<Ingress>, Path(id): Path<String>) -> Respon
         writer.field_str("conversation", id.as_str());
         array(&mut writer, "pairs", &view::pairs(&branch), view::write_pair);
         writer.end_object();
+        Ok(writer)
+    };
+    respond(answer.await)
+}
+
+/// Every event that came back from backends, in the order of exchanges, attempts and events.
+async fn frames(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+    let answer = async {
+        let history = &*ingress.gateway.history;
+        let id = listed(&ingress, &id).await?.heading.id;
+        let exchanges = view::exchanges(history, &id).await.map_err(|error| unread(&error))?;
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.field_str("conversation", id.as_str());
+        writer.key("frames");
+        writer.begin_array();
+        for exchange in exchanges {
+            let recording = history.recording(exchange.id.clone(), Which::Events).await;
+            let recording = recording.map_err(|error| unread(&error))?;
+            for (attempt, event) in &recording.events {
+                view::write_event(&mut writer, &exchange.id, *attempt, event);
+            }
+        }
+        writer.end_array();
+        writer.end_object();
+        Ok(writer)
+    };
+    respond(answer.await)
+}
+
+/// What backends were sent in one exchange, which is counted from 1 on.
+async fn sent(State(ingress): State<Ingress>, Path((id, number)): Path<(String, String)>) -> Response {
+    let answer = async {
+        let history = &*ingress.gateway.history;
+        let id = listed(&ingress, &id).await?.heading.id;
+        let exchanges = view::exchanges(history, &id).await.map_err(|error| unread(&error))?;
+        let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let exchange = at.and_then(|at| exchanges.get(at)).ok_or_else(|| {
+            let message = format!("`{id}` has {} exchanges, and `{number}` is none of them", exchanges.len());
+            own(FailureKind::NotFound, "throughline_no_such_exchange", message)
+        })?;
+        let recording = history.recording(exchange.id.clone(), Which::Sent).await;
+        let recording = recording.map_err(|error| unread(&error))?;
+        let mut writer = Writer::new();
+        view::write_exchange(&mut writer, exchange, &recording.sent);
         Ok(writer)
     };
     respond(answer.await)

@@ -10,7 +10,7 @@ use crate::switch;
 use bytes::Bytes;
 use throughline_core::{Call, Dialect, EntryId, Kind, Origin, Return, Text, Thought};
 use throughline_store::{
-    Attempt, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, Scope, Standing,
+    Attempt, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Scope, Standing,
 };
 use throughline_wire::json::Writer;
 
@@ -108,6 +108,17 @@ pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, By
         write_attempt(writer, attempt, body);
     }
     writer.end_array();
+    writer.end_object();
+}
+
+/// Writes an event that came from a backend. Its data is text: not all that comes is JSON.
+pub fn write_event(writer: &mut Writer, exchange: &ExchangeId, attempt: u32, event: &ProviderEvent) {
+    writer.begin_object();
+    writer.field_str("exchange", exchange.as_str());
+    writer.field_uint("attempt", attempt.into());
+    writer.field_str("at", &iso(event.at));
+    optional(writer, "event", event.name.as_deref());
+    writer.field_str("data", &event.data);
     writer.end_object();
 }
 

@@ -7,7 +7,9 @@ mod json;
 mod read;
 mod time;
 
-pub use json::{write_backends, write_entry, write_exchange, write_hit, write_listed, write_pair};
+pub use json::{
+    write_backends, write_entry, write_event, write_exchange, write_hit, write_listed, write_pair,
+};
 pub use read::{Listed, Pair, exchanges, latest_branch, list, pairs};
 pub use time::iso;
 
