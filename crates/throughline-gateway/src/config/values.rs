@@ -5,7 +5,7 @@ use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Vis
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-use throughline_core::{Dialect, ForeignReasoning};
+use throughline_core::{Dialect, ForeignReasoning, plan};
 
 /// Whether something is done.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -90,9 +90,13 @@ pub enum ToolKind {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// The one there is.
+    /// Everything is tried, the gentlest first.
     #[default]
     Default,
+    /// Old results are masked, and nothing is excerpted.
+    Mask,
+    /// Nothing is shortened: what does not fit is an error.
+    Off,
 }
 
 /// How many tokens a whole prompt may have.
@@ -197,11 +201,33 @@ impl HandoverSummary {
 }
 
 impl Policy {
+    /// Returns the policy of the planner.
+    #[must_use]
+    pub const fn plans(self) -> plan::Policy {
+        match self {
+            Self::Default => plan::Policy::Default,
+            Self::Mask => plan::Policy::Mask,
+            Self::Off => plan::Policy::Off,
+        }
+    }
+
     /// Returns the word that is written for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
+        self.plans().name()
+    }
+}
+
+impl ToolKind {
+    /// Returns the kind as the planner knows it.
+    #[must_use]
+    pub const fn plans(self) -> plan::ToolKind {
         match self {
-            Self::Default => "default",
+            Self::Read => plan::ToolKind::Read,
+            Self::Write => plan::ToolKind::Write,
+            Self::Command => plan::ToolKind::Command,
+            Self::Search => plan::ToolKind::Search,
+            Self::Other => plan::ToolKind::Other,
         }
     }
 }

@@ -18,6 +18,7 @@ mod items;
 mod open;
 mod permit;
 mod place;
+mod planning;
 mod prompting;
 mod record;
 mod relay;

@@ -50,13 +50,20 @@ const FORWARDED: [&str; 4] = ["anthropic-beta", "anthropic-version", "openai-bet
 /// An answer that calls what it may not: nothing is wrong with the request, and asking again would not help.
 const NOT_ALLOWED: Failed = Failed::Status { status: 500, retry_after: None, rejection: None };
 
+/// A request that does not fit: no backend was asked.
+const TOO_LONG: Failed = Failed::Status { status: 400, retry_after: None, rejection: None };
+
 impl Running {
     /// Sends the request to a destination and waits for the beginning of the answer.
     pub(super) async fn open(&mut self, leg: usize, form: Form) -> Result<Opened, Unopened> {
         let destination = self.destinations[leg].clone();
         let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
         let footing = self.footing.as_ref().filter(|_| form.state);
-        let showing = Showing { strategy, footing, keep: form.keep };
+        let planned = self.plan(&destination, footing.is_some()).await;
+        let planned = planned.map_err(|failure| Unopened::Backend(TOO_LONG, failure))?;
+        // What the backend keeps is the long form of what was shortened.
+        let footing = footing.filter(|_| planned.is_none());
+        let showing = Showing { strategy, footing, keep: form.keep, planned: planned.as_ref() };
         let mut prompted = prompt(&self.ask, &self.placed, &destination, showing);
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;

@@ -3,13 +3,14 @@
 use super::background;
 use super::footing::{self, Footing};
 use super::place::{self, Placed};
+use super::planning::Planned;
 use super::relay::{Terms, Way};
 use super::sizing::Countable;
 use crate::config::Backend;
 use crate::routing::Destination;
 use throughline_core::{
-    Action, Ask, Dialect, Kind, Origin, Prompt, Report, Strategy, Subject, Target, Text, Tool, ToolChoice,
-    ToolForm, prepare,
+    Action, Ask, Dialect, Entry, Kind, Origin, Prompt, Report, Strategy, Subject, Target, Text, Tool,
+    ToolChoice, ToolForm, prepare,
 };
 use throughline_wire::json::Writer;
 use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path};
@@ -30,6 +31,8 @@ pub struct Prompted {
     pub continues: bool,
     /// What its size is counted from.
     pub countable: Countable,
+    /// What was decided about what is shown, as the record keeps it, and how many changes that made.
+    plan: Option<(Text, usize)>,
 }
 
 /// How a request is shown to a backend.
@@ -41,11 +44,13 @@ pub struct Showing<'a> {
     pub footing: Option<&'a Footing>,
     /// Whether the backend may be asked to keep the answer.
     pub keep: bool,
+    /// What is taken out because not everything fits.
+    pub planned: Option<&'a Planned>,
 }
 
 impl Showing<'_> {
     /// Everything, as tool calls and results.
-    pub const WHOLE: Self = Self { strategy: Strategy::Native, footing: None, keep: true };
+    pub const WHOLE: Self = Self { strategy: Strategy::Native, footing: None, keep: true, planned: None };
 }
 
 /// Fields of a request that are ours to see to: those that name state, and that nobody need wait.
@@ -55,7 +60,8 @@ const OWN_FIELDS: [&str; 3] = ["previous_response_id", "conversation", backgroun
 #[must_use]
 pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Showing<'_>) -> Prompted {
     let backend = &destination.backend;
-    let expanded = expanded(ask, placed, backend, showing);
+    let mut planned = Report::default();
+    let expanded = expanded(ask, placed, backend, showing, &mut planned);
     let target = Target {
         strategy: showing.strategy,
         origin: Some(origin(destination)),
@@ -64,6 +70,8 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         ..Target::new(&backend.rules)
     };
     let (mut prompt, mut report) = prepare(&expanded, &target);
+    let plan = showing.planned.map(|plan| (plan.to_json(), plan.counts_only(planned.changes.len())));
+    report.changes.splice(0..0, planned.changes);
     if showing.footing.is_some() && !prompt.stays_in_dialect() {
         if !footing::cut(&mut prompt.entries) {
             return self::prompt(ask, placed, destination, Showing { footing: None, ..showing });
@@ -86,15 +94,29 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     let format = expanded.settings.format.clone();
     let countable = Countable { entries: prompt.entries, tools: prompt.tools, format };
     let destination = destination.clone();
-    Prompted { body, report, restorer, forwards, destination, continues, countable }
+    Prompted { body, report, restorer, forwards, destination, continues, countable, plan }
+}
+
+/// Returns the history that a backend is shown if all of it fits.
+#[must_use]
+pub fn history(ask: &Ask, placed: &Placed, backend: &Backend) -> Vec<Entry> {
+    let mut entries = place::shown(ask, placed, backend.dialect);
+    if !backend.reasoning.keeps_own() {
+        entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
+    }
+    entries
 }
 
 /// Returns the request with the history that it leans on, and without the words by which it leans on it.
-fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>) -> Ask {
+fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>, report: &mut Report) -> Ask {
     let mut expanded = match showing.footing {
         Some(footing) => footing.continued(ask, placed),
         None => {
-            let entries = place::shown(ask, placed, backend.dialect);
+            let entries = history(ask, placed, backend);
+            let entries = match showing.planned {
+                Some(planned) => planned.plan.apply(&entries, report),
+                None => entries,
+            };
             let mut expanded = Ask { entries, previous: None, conversation: None, ..ask.clone() };
             expanded.fields.retain(|field| !OWN_FIELDS.contains(&field.name.as_str()));
             expanded
@@ -171,9 +193,14 @@ impl Prompted {
         let mut writer = Writer::new();
         writer.begin_object();
         writer.field_str("summary", &self.summary());
+        let mut skipped = 0;
+        if let Some((plan, counted)) = &self.plan {
+            writer.field_raw("plan", plan);
+            skipped = *counted;
+        }
         writer.key("changes");
         writer.begin_array();
-        for change in &self.report.changes {
+        for change in &self.report.changes[skipped..] {
             writer.begin_object();
             writer.field_str("action", change.action.name());
             writer.field_str("place", &path(ask.dialect, &change.subject));

@@ -47,6 +47,12 @@ impl Client {
         }
     }
 
+    /// Returns the client as it is, with another gateway to talk to.
+    pub fn at(mut self, url: &str) -> Self {
+        url.clone_into(&mut self.url);
+        self
+    }
+
     pub fn say(&mut self, text: &str) {
         self.history.push(json!({"role": "user", "content": text}));
     }

@@ -7,6 +7,7 @@ mod background;
 mod bad_fields;
 mod bad_input;
 mod bad_values;
+mod budget;
 mod client;
 mod compact;
 mod conformance;

@@ -5,7 +5,7 @@ use crate::output::{self, Ink, json_lines};
 use throughline_core::ConversationId;
 use throughline_gateway::view;
 use throughline_store::{Attempt, Exchange, History, Recording, Which};
-use throughline_wire::json::Document;
+use throughline_wire::json::{Document, Node};
 
 /// Shows all exchanges, the earliest first.
 pub async fn shown(
@@ -78,13 +78,23 @@ fn leans_on_state(attempt: &Attempt) -> bool {
 /// Shows the changes of a report, which the record keeps as JSON.
 fn changes_shown(report: &str, ink: &Ink) -> String {
     let Ok(document) = Document::parse(report) else { return format!("    {}\n", ink.tame(report)) };
-    let Some(changes) = document.root().field("changes") else { return String::new() };
-    let change = |change: throughline_wire::json::Node<'_>| {
+    let plan = document.root().field("plan").map_or_else(String::new, |plan| plan_shown(plan, ink));
+    let Some(changes) = document.root().field("changes") else { return plan };
+    let change = |change: Node<'_>| {
         let field = |name| change.field(name).and_then(|value| value.as_str()).unwrap_or_default();
         let line = format!("{} {}: {}", field("action"), field("place"), field("reason"));
         format!("    {}\n", ink.tame(&line))
     };
-    changes.items().map(change).collect()
+    plan + &changes.items().map(change).collect::<String>()
+}
+
+/// Shows what a plan made of a history that did not fit, and where that was decided.
+fn plan_shown(plan: Node<'_>, ink: &Ink) -> String {
+    let number = |name| plan.field(name).and_then(|value| value.as_u64()).unwrap_or_default();
+    let since = plan.field("since").and_then(|since| since.as_text());
+    let since = since.map_or_else(String::new, |since| format!(", as decided in {since}"));
+    let (before, after) = (number("tokens_before"), number("tokens_after"));
+    format!("    {}\n", ink.tame(&format!("planned: {after} of {before} tokens are shown{since}")))
 }
 
 #[cfg(test)]

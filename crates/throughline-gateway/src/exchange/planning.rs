@@ -1,0 +1,337 @@
+//! What of a history a backend is shown when not all of it fits (R06, R10, R36).
+//!
+//! Most requests fit, and whether one does is first asked of its bytes, which costs next to nothing. Where that
+//! leaves a doubt, tokens are counted, on a thread that may be blocked; only where they are too many is
+//! anything taken out. What was decided is kept with the attempt, and the next plan goes on from it: so do a
+//! restart and another gateway over the same history, with the same bytes.
+//!
+//! A client that resends its history owns it: it is touched only where the backend could not take it. A
+//! history that is ours to show is also kept below `truncation_threshold`.
+
+use super::Running;
+use super::prompting::history;
+use crate::config::{Backend, Budget as PromptBudget};
+use crate::gateway::Gateway;
+use crate::ingress::reject::own;
+use crate::routing::Destination;
+use std::sync::Arc;
+use throughline_core::plan::{
+    Budget, Count, Decisions, Measured, Plan, PlanError, Planner, Policy, Tokens, ToolRule, ToolRules,
+};
+use throughline_core::{Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Text};
+use throughline_store::{Exchange, ExchangeId, Exchanges, Paging, StoreError};
+use throughline_tokens::{Counts, Gauge};
+use throughline_wire::json::{Document, Writer};
+
+/// A plan, and where what it goes on from was decided.
+#[derive(Debug)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// The exchange whose record has the decisions, unless this plan took a step itself.
+    pub since: Option<ExchangeId>,
+}
+
+/// How much of a history a destination may be shown.
+#[derive(Clone, Debug)]
+struct Limits {
+    budget: Budget,
+    rules: ToolRules,
+    recall: bool,
+}
+
+/// A history with all that it takes to plan it, for a thread of its own.
+struct Work {
+    gateway: Arc<Gateway>,
+    gauge: Gauge,
+    limits: Limits,
+    entries: Vec<Entry>,
+    sizes: Vec<Tokens>,
+    besides: Tokens,
+}
+
+/// Counts as the models of a backend do, on the safe side.
+struct Counter<'a> {
+    gauge: &'a Gauge,
+    counts: &'a Counts,
+}
+
+/// How much of a window is kept for the answer, if the request does not say how long that may be.
+const RESERVE_TOKENS: u64 = 8_192;
+
+/// Text has rarely less than two bytes to a token; what fits by that measure is not counted.
+const BYTES_PER_TOKEN_MIN: u64 = 2;
+
+/// How many exchanges are looked through for what was decided: auxiliary requests may have come in between.
+const EXCHANGES_MAX: u32 = 16;
+
+impl Running {
+    /// Plans what a destination is shown; nothing, if that is all there is.
+    ///
+    /// What a backend keeps itself (`is_kept`) is only shortened where it would not fit: it costs nothing to
+    /// leave it there.
+    ///
+    /// # Errors
+    /// When the history cannot be made to fit, or may not be shortened.
+    pub(super) async fn plan(
+        &self,
+        destination: &Destination,
+        is_kept: bool,
+    ) -> Result<Option<Planned>, Failure> {
+        let mut limits = Limits::of(destination, &self.ask);
+        limits.budget.tool_history = limits.budget.tool_history.filter(|_| !is_kept);
+        if !limits.exist() {
+            return Ok(None);
+        }
+        let entries = history(&self.ask, &self.placed, &destination.backend);
+        if limits.surely_hold(&entries, &self.ask) {
+            return Ok(None);
+        }
+        let gauge = self.gateway.gauges.of(&self.gateway.standing(), destination);
+        let gateway = Arc::clone(&self.gateway);
+        let work = Work { gateway, gauge, limits, entries, sizes: Vec::new(), besides: Tokens(0) };
+        let ask = self.ask.clone();
+        let work = on_a_thread(move || work.measured(&ask)).await?;
+        if work.fits() {
+            return Ok(None);
+        }
+        let (before, since) = self.decided(&destination.backend).await;
+        let plan = on_a_thread(move || work.plan(&before)).await?;
+        let plan = plan.map_err(|error| too_long(&error, self.ask.dialect))?;
+        Ok((!plan.is_untouched()).then(|| Planned { since: since.filter(|_| !plan.is_step), plan }))
+    }
+
+    /// Returns what was decided about this conversation for a backend, and in which exchange.
+    ///
+    /// What cannot be read is decided anew: the prompt is then another one, and as good.
+    async fn decided(&self, backend: &Backend) -> (Decisions, Option<ExchangeId>) {
+        let found = self.search_decided(backend).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what was shortened before could not be looked up; it is decided anew");
+            None
+        });
+        found.map_or_else(|| (Decisions::default(), None), |(decisions, id)| (decisions, Some(id)))
+    }
+
+    async fn search_decided(&self, backend: &Backend) -> Result<Option<(Decisions, ExchangeId)>, StoreError> {
+        let conversation = self.placed.conversation.clone();
+        let latest = Exchanges::Of(conversation, Paging::first(EXCHANGES_MAX));
+        let exchanges = self.gateway.history.exchanges(latest).await?.items;
+        for exchange in exchanges {
+            match noted(&exchange, backend) {
+                Some(Noted::Here(decisions)) => return Ok(Some((decisions, exchange.id))),
+                Some(Noted::In(id)) => {
+                    let there = self.gateway.history.exchanges(Exchanges::One(id.clone())).await?;
+                    let there = there.items.iter().find_map(|exchange| noted(exchange, backend));
+                    let Some(Noted::Here(decisions)) = there else { return Ok(None) };
+                    return Ok(Some((decisions, id)));
+                }
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Limits {
+    fn of(destination: &Destination, ask: &Ask) -> Self {
+        let settings = &destination.backend.history;
+        let (prompt, reserve) = match settings.budget {
+            PromptBudget::Tokens(tokens) => (Some(Tokens(tokens)), Tokens(0)),
+            PromptBudget::Auto => {
+                let window = destination.backend.context_window.map(Tokens);
+                (window, window.map_or(Tokens(0), |window| reserve(ask, window)))
+            }
+        };
+        let budget = Budget {
+            prompt,
+            reserve,
+            tool_history: is_ours(ask).then_some(Tokens(settings.truncation_threshold)),
+            recent_calls_to_keep: settings.recent_calls_to_keep as usize,
+            policy: if forbids(ask) { Policy::Off } else { settings.policy.plans() },
+            ..Budget::default()
+        };
+        let rules = settings.rules.iter().map(|rule| ToolRule {
+            tools: rule.tools.iter().map(|name| Text::from(name.as_str())).collect(),
+            kind: rule.kind.plans(),
+            key: rule.key.as_deref().map(Text::from),
+        });
+        Self { budget, rules: ToolRules::new(rules.collect()), recall: false }
+    }
+
+    const fn exist(&self) -> bool {
+        self.budget.prompt.is_some() || self.budget.tool_history.is_some()
+    }
+
+    /// Says whether a history is so small that nobody need count it.
+    fn surely_hold(&self, entries: &[Entry], ask: &Ask) -> bool {
+        let mut all: u64 = ask.fields.iter().filter(|field| field.name == "tools").map(bytes_of_field).sum();
+        let mut tools = 0;
+        for entry in entries {
+            let bytes = bytes_of(entry);
+            all += bytes;
+            if matches!(entry.kind, Kind::Called(_) | Kind::Returned(_)) {
+                tools += bytes;
+            }
+        }
+        let holds = |limit: Option<Tokens>, bytes: u64| {
+            limit.is_none_or(|limit| bytes / BYTES_PER_TOKEN_MIN <= limit.0)
+        };
+        holds(self.budget.limit(), all) && holds(self.budget.tool_history, tools)
+    }
+}
+
+impl Work {
+    fn measured(mut self, ask: &Ask) -> Self {
+        let (gauge, counts) = (&self.gauge, &self.gateway.gauges.counts);
+        gauge.vocabulary().load();
+        let tokens = |size| Tokens(gauge.tokens_at_most(size));
+        self.sizes = self.entries.iter().map(|entry| tokens(gauge.entry(counts, entry))).collect();
+        self.besides = tokens(gauge.prompt(counts, &[], &ask.tools, ask.settings.format.as_ref()));
+        self
+    }
+
+    fn fits(&self) -> bool {
+        let is_tool = |entry: &Entry| matches!(entry.kind, Kind::Called(_) | Kind::Returned(_));
+        let all = self.sizes.iter().copied().sum::<Tokens>() + self.besides;
+        let of_tools = self.entries.iter().zip(&self.sizes).filter(|(entry, _)| is_tool(entry));
+        let tools: Tokens = of_tools.map(|(_, size)| *size).sum();
+        self.limits.budget.limit().is_none_or(|limit| all <= limit)
+            && self.limits.budget.tool_history.is_none_or(|limit| tools <= limit)
+    }
+
+    fn plan(&self, before: &Decisions) -> Result<Plan, PlanError> {
+        let count = Counter { gauge: &self.gauge, counts: &self.gateway.gauges.counts };
+        let Limits { budget, rules, recall } = &self.limits;
+        let planner = Planner { budget, rules, count: &count, recall: *recall };
+        let Self { entries, sizes, besides, .. } = self;
+        planner.plan(Measured { entries, sizes, besides: *besides }, before)
+    }
+}
+
+impl Count for Counter<'_> {
+    fn count(&self, text: &str) -> Tokens {
+        Tokens(self.gauge.tokens_at_most(self.gauge.text(self.counts, text)))
+    }
+}
+
+impl Planned {
+    /// Returns the plan as the record keeps it: what it decided, or where that is to be found.
+    #[must_use]
+    pub fn to_json(&self) -> Text {
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.field_uint("tokens_before", self.plan.before.0);
+        writer.field_uint("tokens_after", self.plan.after.0);
+        writer.field_uint("tool_tokens", self.plan.tool_history.0);
+        match &self.since {
+            Some(since) => writer.field_str("since", since.as_str()),
+            None => writer.field_str("decisions", &self.plan.decisions.to_text()),
+        }
+        writer.end_object();
+        writer.into_string().into()
+    }
+
+    /// Returns how many of so many changes the record need not name again: all of them, if the exchange in
+    /// which they were decided does.
+    #[must_use]
+    pub const fn counts_only(&self, changes: usize) -> usize {
+        if self.since.is_some() { changes } else { 0 }
+    }
+}
+
+/// What the record of an exchange has about decisions.
+enum Noted {
+    Here(Decisions),
+    In(ExchangeId),
+}
+
+fn noted(exchange: &Exchange, backend: &Backend) -> Option<Noted> {
+    let mut attempts = exchange.attempts.iter().rev().filter(|attempt| attempt.backend == backend.name);
+    attempts.find_map(|attempt| {
+        let document = Document::parse(attempt.report.as_deref()?).ok()?;
+        let plan = document.root().field("plan")?;
+        let text = |name| plan.field(name).and_then(|value| value.as_text());
+        match text("since") {
+            Some(id) => Some(Noted::In(ExchangeId::new(&*id))),
+            None => Some(Noted::Here(Decisions::from_text(&text("decisions")?).ok()?)),
+        }
+    })
+}
+
+/// Says whether the history is ours to show, and not resent by the client.
+fn is_ours(ask: &Ask) -> bool {
+    ask.previous.is_some() || ask.conversation.is_some()
+}
+
+/// Says whether the client asks for an error rather than a shortened history.
+fn forbids(ask: &Ask) -> bool {
+    let says = |name: &str, value: &str| {
+        ask.fields.iter().any(|field| field.name == name && field.value.trim_matches('"') == value)
+    };
+    ask.dialect == Dialect::Responses && says("truncation", "disabled")
+}
+
+/// Returns what is kept for the answer; never more than half of the window.
+fn reserve(ask: &Ask, window: Tokens) -> Tokens {
+    let asked = ask.settings.max_output_tokens.as_ref().and_then(|tokens| tokens.parse().ok());
+    Tokens(asked.unwrap_or(RESERVE_TOKENS)).min(window.percent(50))
+}
+
+fn bytes_of_field(field: &throughline_core::Extra) -> u64 {
+    field.value.len() as u64
+}
+
+/// Returns about how many bytes of text an entry has; pictures and files are taken for as large as they are.
+fn bytes_of(entry: &Entry) -> u64 {
+    let of_parts = |parts: &[Part]| parts.iter().map(bytes_of_part).sum::<usize>();
+    let bytes = match &entry.kind {
+        Kind::Said(said) => of_parts(&said.parts),
+        Kind::Returned(returned) => of_parts(&returned.parts),
+        Kind::Called(call) => call.name.len() + call.input.text().len(),
+        Kind::Thought(thought) => thought.content.iter().chain(&thought.summary).map(|text| text.len()).sum(),
+        Kind::Summarised(summary) => summary.text.len(),
+        Kind::HandedOver(_) | Kind::Reference { .. } => 0,
+        Kind::Opaque { .. } => entry.wire.as_ref().map_or(0, |wire| wire.text.len()),
+    };
+    // Each entry takes some tokens for its marks.
+    bytes as u64 + 32
+}
+
+fn bytes_of_part(part: &Part) -> usize {
+    let of_media = |media: &Media| match media {
+        Media::Inline { base64: text, .. } | Media::Plain(text) => text.len(),
+        Media::Url(_) | Media::Stored(_) => PICTURE_BYTES,
+    };
+    match &part.content {
+        Content::Text(text) | Content::Refusal(text) => text.len(),
+        Content::Image(image) => of_media(&image.media).max(PICTURE_BYTES),
+        Content::File(file) => of_media(&file.media).max(PICTURE_BYTES),
+        Content::Opaque { .. } => part.wire.as_ref().map_or(0, |wire| wire.text.len()),
+    }
+}
+
+/// A picture takes some thousand tokens, however few bytes it has.
+const PICTURE_BYTES: usize = 8 * 1024;
+
+async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| own(FailureKind::Backend, "throughline_not_planned", error.to_string()))
+}
+
+/// Says in the words that clients of the dialect know that a prompt is too long.
+fn too_long(error: &PlanError, dialect: Dialect) -> Failure {
+    let code = match dialect {
+        Dialect::Chat | Dialect::Responses => "context_length_exceeded",
+        Dialect::Messages => "throughline_prompt_too_long",
+    };
+    let param = match dialect {
+        Dialect::Chat | Dialect::Messages => "messages",
+        Dialect::Responses => "input",
+    };
+    let message = format!("prompt is too long: {error}");
+    Failure {
+        code: Some(Text::from_static(code)),
+        param: Some(Text::from_static(param)),
+        ..Failure::new(FailureKind::InvalidRequest, message)
+    }
+}

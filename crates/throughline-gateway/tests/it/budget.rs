@@ -1,0 +1,260 @@
+//! Histories that do not fit: each setting of `[history]` at work, and decisions that stick.
+
+use crate::client::{Answer, Client};
+use crate::house::{House, Room, one_of_each};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use throughline_core::Dialect;
+use throughline_store::Memory;
+
+const PAIRS: usize = 40;
+
+/// Returns what the file of that number holds: about 300 tokens, no line like another.
+fn content(file: usize) -> String {
+    let line = |line: usize| format!("fn handler_{file}_{line}() -> Value_{file} {{ compute({line}) }}\n");
+    (0..16).map(line).collect()
+}
+
+/// Adds a call of a tool with its result to a client's history.
+fn add_pair(client: &mut Client, id: usize, tool: &str, path: &str, result: &str) {
+    let (id, arguments) = (format!("call_{id}"), json!({"path": path}));
+    client.history.push(match client.dialect {
+        Dialect::Chat => json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": tool, "arguments": arguments.to_string()}}]}),
+        Dialect::Messages => json!({"role": "assistant", "content": [
+            {"type": "tool_use", "id": id, "name": tool, "input": arguments}]}),
+        Dialect::Responses => json!({"type": "function_call", "call_id": id, "name": tool,
+            "arguments": arguments.to_string()}),
+    });
+    client.result(&id, result);
+}
+
+fn with_pairs(url: &str, dialect: Dialect, pairs: usize) -> Client {
+    let mut client = Client::new(url, dialect);
+    client.say("Please read all the files");
+    for file in 0..pairs {
+        add_pair(&mut client, file, "read_file", &format!("src/{file}.rs"), &content(file));
+    }
+    client
+}
+
+/// Returns how many of the files are in a body as they are.
+fn whole(body: &str, files: std::ops::Range<usize>) -> usize {
+    let escaped = |file| {
+        let text = Value::from(content(file)).to_string();
+        text[1..text.len() - 1].to_owned()
+    };
+    files.filter(|file| body.contains(&escaped(*file))).count()
+}
+
+fn shortened(answer: &Answer) -> usize {
+    let report = answer.header("x-throughline-report").to_owned();
+    let counted = report.split(' ').filter_map(|word| {
+        word.strip_prefix("shortened=").or_else(|| word.strip_prefix("dropped="))?.parse::<usize>().ok()
+    });
+    counted.sum()
+}
+
+async fn house(lines: &'static str) -> House {
+    let rooms = one_of_each().into_iter().map(|room| Room { lines, ..room }).collect();
+    House::new(rooms).await
+}
+
+fn sent(house: &House, backend: &str) -> String {
+    house.recorded(backend).last().unwrap().body.clone()
+}
+
+#[tokio::test]
+async fn what_fits_is_not_touched() {
+    let house = house("context_window = 200000\nhistory = { truncation_threshold = 100 }").await;
+    for (client, backend) in Dialect::ALL.into_iter().flat_map(|one| Dialect::ALL.map(|two| (one, two))) {
+        let mut client = with_pairs(&house.url, client, PAIRS);
+        let answer = client.ask(backend.name()).await;
+        assert_eq!(shortened(&answer), 0);
+        assert_eq!(whole(&sent(&house, backend.name()), 0..PAIRS), PAIRS);
+    }
+    house.assert_nothing_refused();
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_budget_holds_in_all_nine_ways() {
+    let house = house("history = { budget = 7000 }").await;
+    for (client, backend) in Dialect::ALL.into_iter().flat_map(|one| Dialect::ALL.map(|two| (one, two))) {
+        let mut client = with_pairs(&house.url, client, PAIRS);
+        let answer = client.ask(backend.name()).await;
+        let body = sent(&house, backend.name());
+        assert!(shortened(&answer) > 10, "{}", answer.header("x-throughline-report"));
+        assert_eq!(whole(&body, PAIRS - 2..PAIRS), 2, "the latest calls stay whole: {body}");
+        assert!(whole(&body, 0..PAIRS) < PAIRS / 2, "{body}");
+        assert!(body.contains("Please read all the files"));
+        let counted = answer.body["usage"].to_string();
+        assert!(body.len() < 30_000, "{} bytes were sent; {counted}", body.len());
+    }
+    house.assert_nothing_refused();
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn the_window_of_a_backend_is_a_budget_less_the_answer() {
+    for (window, max_tokens, touched) in
+        [(24_000, 1_000, false), (24_000, 10_000, true), (12_000, 1_000, true)]
+    {
+        let lines = format!("context_window = {window}").leak();
+        let house = house(lines).await;
+        let mut client = with_pairs(&house.url, Dialect::Messages, PAIRS);
+        client.extra = json!({"max_tokens": max_tokens});
+        let answer = client.ask("chat").await;
+        assert_eq!(shortened(&answer) > 0, touched, "{window} {max_tokens}");
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn recent_calls_are_kept_as_long_as_possible() {
+    let mut kept = Vec::new();
+    for lines in [
+        "history = { budget = 12000, recent_calls_to_keep = 1 }",
+        "history = { budget = 12000, recent_calls_to_keep = 12 }",
+    ] {
+        let house = house(lines).await;
+        with_pairs(&house.url, Dialect::Chat, PAIRS).ask("messages").await;
+        kept.push(whole(&sent(&house, "messages"), PAIRS - 12..PAIRS));
+        house.stop().await;
+    }
+    assert!(kept[0] < kept[1], "{kept:?}");
+}
+
+#[tokio::test]
+async fn only_a_history_of_our_own_is_kept_below_the_threshold() {
+    for (lines, touched) in [
+        ("history = { truncation_threshold = 3000 }", true),
+        ("history = { truncation_threshold = 100000 }", false),
+    ] {
+        for backend in ["messages", "chat"] {
+            let house = house(lines).await;
+            let mut client = with_pairs(&house.url, Dialect::Responses, PAIRS);
+            let first = client.ask(backend).await;
+            assert_eq!(shortened(&first), 0, "the client owns it");
+            client.history.clear();
+            client.say("Go on");
+            client.extra = json!({"previous_response_id": first.body["id"]});
+            let answer = client.ask(backend).await;
+            assert_eq!(shortened(&answer) > 0, touched, "{lines} {backend}");
+            house.assert_nothing_refused();
+            house.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_policy_decides_how() {
+    let mut bodies = Vec::new();
+    for lines in ["history = { budget = 7000 }", "history = { budget = 7000, policy = \"mask\" }"] {
+        let house = house(lines).await;
+        with_pairs(&house.url, Dialect::Chat, PAIRS).ask("chat").await;
+        bodies.push(sent(&house, "chat"));
+        house.stop().await;
+    }
+    let excerpts = |body: &str| body.matches("[excerpt").count();
+    assert!(excerpts(&bodies[0]) > 5 && excerpts(&bodies[1]) == 0, "{}\n{}", bodies[0], bodies[1]);
+}
+
+#[tokio::test]
+async fn what_may_not_be_shortened_is_an_error_in_the_words_of_the_dialect() {
+    let house = house("history = { budget = 7000, policy = \"off\" }").await;
+    for dialect in Dialect::ALL {
+        let client = with_pairs(&house.url, dialect, PAIRS);
+        let answer = client.post(&client.body("chat")).await;
+        assert_eq!(answer.status, 400, "{}", answer.raw);
+        let message = answer.body["error"]["message"].as_str().unwrap();
+        assert!(message.contains("prompt is too long") && message.contains("7000"), "{message}");
+        if dialect != Dialect::Messages {
+            assert_eq!(answer.body["error"]["code"], "context_length_exceeded");
+        }
+    }
+    assert!(house.recorded("chat").is_empty());
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_may_ask_for_an_error_instead_of_a_cut() {
+    let house = house("history = { budget = 7000 }").await;
+    let mut client = with_pairs(&house.url, Dialect::Responses, PAIRS);
+    client.extra = json!({"truncation": "disabled"});
+    let answer = client.post(&client.body("responses")).await;
+    assert_eq!((answer.status, &answer.body["error"]["code"]), (400, &json!("context_length_exceeded")));
+    client.extra = json!({"truncation": "auto"});
+    assert!(shortened(&client.ask("responses").await) > 0);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn the_rules_say_what_supersedes_what() {
+    let lines =
+        "history = { budget = 7000, rules = [{ tools = [\"peek\"], kind = \"read\", key = \"path\" }] }";
+    let mut whole_files = Vec::new();
+    for lines in ["history = { budget = 7000 }", lines] {
+        let house = house(lines).await;
+        let mut client = Client::new(&house.url, Dialect::Chat);
+        client.say("Look again and again");
+        for look in 0..PAIRS {
+            add_pair(&mut client, look, "peek", &format!("src/{}.rs", look % 8), &content(look));
+        }
+        client.ask("chat").await;
+        // The latest look at each of the eight files.
+        whole_files.push(whole(&sent(&house, "chat"), PAIRS - 8..PAIRS));
+        house.stop().await;
+    }
+    assert!(whole_files[0] < 8 && whole_files[1] == 8, "{whole_files:?}");
+}
+
+/// What was decided is decided: until the next large step every request begins as the one before, also when
+/// another gateway takes over the history.
+#[tokio::test]
+async fn decisions_stick_over_requests_and_restarts() {
+    for dialect in Dialect::ALL {
+        let history = Arc::new(Memory::new());
+        let rooms = || vec![Room { lines: "history = { budget = 7000 }", ..Room::new("own", dialect) }];
+        let mut client = with_pairs("http://nowhere", dialect, PAIRS);
+        let mut before: Option<Vec<Value>> = None;
+        for turn in 0..3 {
+            let house = House::with_history(rooms(), history.clone()).await;
+            client = client.at(&house.url);
+            assert!(shortened(&client.ask("own").await) > 10);
+            let body: Value = serde_json::from_str(&sent(&house, "own")).unwrap();
+            let list = if dialect == Dialect::Responses { "input" } else { "messages" };
+            let list = body[list].as_array().unwrap().clone();
+            if let Some(before) = before.replace(list.clone()) {
+                assert_eq!(list[..before.len()], before, "{dialect}, turn {turn}");
+            }
+            client.say("And now?");
+            house.assert_nothing_refused();
+            house.stop().await;
+        }
+    }
+}
+
+/// What was decided is in the record, with a reason for each entry, once; later exchanges lead there.
+#[tokio::test]
+async fn the_record_says_what_was_shown_and_why() {
+    let house = house("history = { budget = 7000 }").await;
+    let mut client = with_pairs(&house.url, Dialect::Messages, PAIRS);
+    let id = client.ask("chat").await.header("x-throughline-conversation").to_owned();
+    client.say("And now?");
+    client.ask("chat").await;
+    let page = async |path: &str| -> Value {
+        let url = format!("{}/api/conversations/{id}/{path}", house.url);
+        serde_json::from_str(&reqwest::get(url).await.unwrap().text().await.unwrap()).unwrap()
+    };
+    let (first, second) = (page("sent/1").await, page("sent/2").await);
+    let report = |exchange: &Value| exchange["attempts"][0]["report"].clone();
+    assert!(report(&first)["changes"].as_array().unwrap().len() > 20, "{first}");
+    assert!(report(&first)["plan"]["decisions"].is_string());
+    assert_eq!(report(&second)["plan"]["since"], first["id"]);
+    assert_eq!(report(&second)["changes"], json!([]));
+    assert_eq!(page("sent/3").await["error"]["code"], "throughline_no_such_exchange");
+    let frames = page("frames").await;
+    assert!(frames["frames"].as_array().unwrap().len() >= 2, "{frames}");
+    house.stop().await;
+}
