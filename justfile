@@ -38,6 +38,7 @@ fuzz target seconds="60":
 # Prints ratios: requests, streams and memory against serde_json, and the next plan against the first.
 bench *args:
     cargo bench -p throughline-core --bench plan {{ args }}
+    {{ with_postgres }} cargo bench -p throughline-store --bench flat {{ args }}
     cargo bench -p throughline-wire --bench translate --bench streams --bench memory {{ args }}
 
 # What the gateway costs beside bare proxies, in one run; words choose sections ("1 KB", agent, burst, curve, memory).

@@ -1,8 +1,8 @@
 //! The durable history: what was said, called and returned, what backends were sent, and what was learned.
 //!
-//! [`History`] is the whole interface: one way to write, seven ways to read, in plain types. The gateway
-//! holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one suite. What an
-//! entry looks like when it is stored is decided in `record.rs` alone, and core knows nothing of it.
+//! [`History`] is the whole interface: one way to write, seven ways to read, and a bell, in plain types. The
+//! gateway holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one
+//! suite. What an entry looks like when it is stored is decided in `record/` alone, and core knows nothing of it.
 //!
 //! Nothing here reads a clock or mints an id: moments and ids are handed in, and an entry's id follows from
 //! what it says and what it stands behind.
@@ -10,6 +10,7 @@
 mod batch;
 mod bodies;
 mod chain;
+mod changes;
 mod check;
 mod digest;
 mod error;
@@ -28,13 +29,14 @@ mod words;
 
 pub use batch::{Batch, Durability, Extension, NewConversation, Receipt, Write};
 pub use chain::{Chain, chain, chains};
+pub use changes::Changes;
 pub use error::StoreError;
 pub use kept::{
     Attempt, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Recording,
     ResponseMark, Scope, Setting, Standing, title_of,
 };
 pub use memory::Memory;
-pub use postgres::{Postgres, PostgresOptions};
+pub use postgres::{Condition, Postgres, PostgresOptions};
 pub use query::{
     Conversations, Cursor, Entries, Exchanges, Field, Locate, Located, Page, Paging, Search, Which,
 };
@@ -89,4 +91,8 @@ pub trait History: fmt::Debug + Send + Sync {
 
     /// Reads what holds until further notice: learned verdicts and settings made at run time.
     fn standing(&self) -> Answer<'_, Standing>;
+
+    /// Returns a bell that rings from now on when something was appended: by this process, and where several
+    /// share a PostgreSQL by any of them.
+    fn changes(&self) -> Changes;
 }

@@ -67,12 +67,10 @@ impl Findable {
         texts.join("\n")
     }
 
-    /// Returns the words that occur in it, each once, with a space between: for an index that is given words.
-    pub fn distinct(&self) -> String {
+    /// Returns the words that occur in it, each once: for an index that is given words.
+    pub fn distinct(&self) -> BTreeSet<String> {
         let all = self.fields(None).flat_map(words);
-        let distinct: BTreeSet<String> = all.map(|(_, word)| indexed(&lowercase(word)).to_owned()).collect();
-        let distinct: Vec<String> = distinct.into_iter().collect();
-        distinct.join(" ")
+        all.map(|(_, word)| indexed(&lowercase(word)).to_owned()).collect()
     }
 
     /// Says whether all terms occur, in that field if one is given.

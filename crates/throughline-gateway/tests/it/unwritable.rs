@@ -5,8 +5,8 @@ use crate::house::{House, Room};
 use std::sync::Arc;
 use throughline_core::Dialect;
 use throughline_store::{
-    Answer, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit, Kept,
-    Locate, Located, Memory, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
+    Kept, Locate, Located, Memory, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 
 /// A history that can be read and takes nothing.
@@ -44,6 +44,10 @@ impl History for Unwritable {
 
     fn standing(&self) -> Answer<'_, Standing> {
         self.0.standing()
+    }
+
+    fn changes(&self) -> Changes {
+        self.0.changes()
     }
 }
 

@@ -8,9 +8,12 @@ mod state;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
+
+use crate::changes::ring;
 use crate::{
-    Answer, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit, Kept,
-    Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
+    Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 use state::State;
 
@@ -18,6 +21,7 @@ use state::State;
 #[derive(Debug, Default)]
 pub struct Memory {
     state: Mutex<State>,
+    rung: watch::Sender<u64>,
 }
 
 impl Memory {
@@ -35,7 +39,11 @@ impl Memory {
 
 impl History for Memory {
     fn append(&self, batch: Batch) -> Answer<'_, Receipt> {
-        Box::pin(async move { self.state().append(&batch) })
+        Box::pin(async move {
+            let receipt = self.state().append(&batch)?;
+            ring(&self.rung);
+            Ok(receipt)
+        })
     }
 
     fn locate(&self, locate: Locate) -> Answer<'_, Option<Located>> {
@@ -64,5 +72,9 @@ impl History for Memory {
 
     fn standing(&self) -> Answer<'_, Standing> {
         Box::pin(async move { Ok::<_, StoreError>(self.state().standing()) })
+    }
+
+    fn changes(&self) -> Changes {
+        Changes::of(&self.rung)
     }
 }

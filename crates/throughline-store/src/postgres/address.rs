@@ -64,7 +64,7 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("throughline");
         }
-        config.tcp_user_timeout(limit).keepalives_idle(limit);
+        config.tcp_user_timeout(limit).keepalives_idle(limit.max(Duration::from_secs(1)));
         Ok(Self { config, trust, root_certificate })
     }
 }

@@ -85,12 +85,13 @@ impl Connection {
     async fn set_up(&self, limit: Duration) -> Result<(), Failure> {
         let limit = limit.as_millis();
         let settings = format!(
-            "SET statement_timeout = {limit}; SET lock_timeout = {limit};
+            "SET statement_timeout = {limit}; SET lock_timeout = {};
              SET idle_in_transaction_session_timeout = {};
              SET client_min_messages = warning; SET jit = off;
              SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
              SELECT set_config('synchronous_commit', 'on', false)
                  WHERE current_setting('synchronous_commit') = 'off'",
+            limit / 2,
             2 * limit
         );
         self.client.batch_execute(&settings).await?;
@@ -100,13 +101,7 @@ impl Connection {
     /// Says whether the server is one that will do.
     pub async fn check_server(&self) -> Result<(), Failure> {
         let row = self.client.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?;
-        let version: i32 = row.try_get(0)?;
-        if version < SERVER_MIN {
-            let (found, needed) = (version / 10_000, SERVER_MIN / 10_000);
-            let what = format!("the server is PostgreSQL {found}, and {needed} or later is needed");
-            return Err(StoreError::Unsupported(what).into());
-        }
-        Ok(())
+        Ok(check_version(row.try_get(0)?)?)
     }
 
     /// Prepares a statement, unless it is prepared already.
@@ -136,9 +131,30 @@ impl Connection {
     }
 }
 
+fn check_version(version: i32) -> Result<(), StoreError> {
+    if version >= SERVER_MIN {
+        return Ok(());
+    }
+    let (found, needed) = (version / 10_000, SERVER_MIN / 10_000);
+    let what = format!("the server is PostgreSQL {found}, and {needed} or later is needed");
+    Err(StoreError::Unsupported(what))
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         // A server that does not answer would keep it waiting.
         self.driver.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_too_old_is_refused_by_name() {
+        let error = check_version(120_022).unwrap_err().to_string();
+        assert!(error.contains("PostgreSQL 12, and 13 or later is needed"), "{error}");
+        assert_eq!(check_version(130_000), Ok(()));
     }
 }

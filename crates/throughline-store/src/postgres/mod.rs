@@ -5,15 +5,17 @@
 //! records are those of the SQLite store, to the byte. Docs: docs/history.md, docs/decisions/0011.
 
 mod address;
+mod bell;
 mod bodies;
+mod condition;
 mod connection;
 mod exchanges;
 mod failure;
+mod index;
 mod lookup;
 mod plan;
 mod pool;
 mod read;
-mod ready;
 mod schema;
 mod search;
 mod steps;
@@ -26,21 +28,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::prepared::Prepared;
 use crate::{
-    Answer, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit, Kept,
-    Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
+    Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 use address::Address;
+use bell::Bell;
+use condition::InWhatCondition;
 use connection::Door;
 use exchanges::{Passed, WhatStands};
 use pool::{Pool, Question};
-use ready::Ready;
 use tls::Tls;
 use writer::{Waiting, Writer};
+
+pub use condition::Condition;
 
 /// A history in a PostgreSQL database.
 ///
@@ -48,7 +53,9 @@ use writer::{Waiting, Writer};
 pub struct Postgres {
     pool: Arc<Pool>,
     batches: Option<mpsc::Sender<Waiting>>,
-    writer: Option<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<()>>,
+    rung: watch::Sender<u64>,
+    bell_wanted: Arc<Notify>,
     runtime: Option<Runtime>,
     address: Arc<Address>,
 }
@@ -100,20 +107,52 @@ impl Postgres {
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let pool = Arc::new(Pool::new(door.clone(), options.patience, options.readers));
         let (opened, waiting) = std::sync::mpsc::channel();
+        let opening = door.clone();
         runtime.spawn(async move {
-            let _ = opened.send(open(&door).await);
+            let _ = opened.send(open(&opening).await);
         });
         let connection = waiting.recv().map_err(|_| StoreError::Closed)??;
         let (batches, queue) = mpsc::channel(WAITING_MAX);
+        let (written, bell_wanted) = (watch::Sender::new(0), Arc::new(Notify::new()));
+        let rung = watch::Sender::new(0);
+        let bell = Bell {
+            door,
+            written: written.subscribe(),
+            wanted: Arc::clone(&bell_wanted),
+            ring: rung.clone(),
+            told: 0,
+        };
         let writer = Writer {
             pool: Arc::clone(&pool),
             connection: Some(connection),
             limit: options.limit,
             lately: plan::Lately::default(),
-            written: Arc::new(Notify::new()),
+            unindexed: 0,
+            written,
+            rung: rung.clone(),
         };
-        let writer = runtime.spawn(writer.run(queue));
-        Ok(Self { pool, batches: Some(batches), writer: Some(writer), runtime: Some(runtime), address })
+        let tasks = vec![runtime.spawn(writer.run(queue)), runtime.spawn(bell.run())];
+        let (batches, runtime) = (Some(batches), Some(runtime));
+        Ok(Self { pool, batches, tasks, rung, bell_wanted, runtime, address })
+    }
+
+    /// Says whether a URL can be used, without using it.
+    ///
+    /// # Errors
+    /// When it cannot, and why; no error shows a password.
+    pub fn check_url(url: &str) -> Result<(), StoreError> {
+        Address::parse(url, PostgresOptions::default().limit).map(drop)
+    }
+
+    /// Returns what can be said about the database itself.
+    pub fn condition(&self) -> Answer<'_, Condition> {
+        self.ask(InWhatCondition)
+    }
+
+    /// Returns where the database is: host, port and name.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.address.to_string()
     }
 
     /// Asks the database, on a thread of the store.
@@ -145,14 +184,14 @@ impl History for Postgres {
     fn append(&self, batch: Batch) -> Answer<'_, Receipt> {
         let Some(batches) = self.batches.clone() else { return Box::pin(async { Err(StoreError::Closed) }) };
         self.run(async move {
-            let ready = if Prepared::is_large(&batch) {
-                let made = tokio::task::spawn_blocking(|| Ready::new(batch)).await;
+            let prepared = if Prepared::is_large(&batch) {
+                let made = tokio::task::spawn_blocking(|| Prepared::new(batch)).await;
                 made.map_err(|_| StoreError::Closed)?
             } else {
-                Ready::new(batch)
+                Prepared::new(batch)
             };
             let (answer, answered) = oneshot::channel();
-            batches.send((ready, answer)).await.map_err(|_| StoreError::Closed)?;
+            batches.send((prepared, answer)).await.map_err(|_| StoreError::Closed)?;
             drop(batches);
             answered.await.map_err(|_| StoreError::Closed)?
         })
@@ -185,6 +224,11 @@ impl History for Postgres {
     fn standing(&self) -> Answer<'_, Standing> {
         self.ask(WhatStands)
     }
+
+    fn changes(&self) -> Changes {
+        self.bell_wanted.notify_one();
+        Changes::of(&self.rung)
+    }
 }
 
 impl fmt::Debug for Postgres {
@@ -197,10 +241,13 @@ impl Drop for Postgres {
     /// Waits until everything that was accepted is written.
     fn drop(&mut self) {
         self.batches = None;
-        let (Some(runtime), Some(writer)) = (self.runtime.take(), self.writer.take()) else { return };
+        let Some(runtime) = self.runtime.take() else { return };
         let (ended, waiting) = std::sync::mpsc::channel::<()>();
+        let tasks = std::mem::take(&mut self.tasks);
         runtime.spawn(async move {
-            let _ = writer.await;
+            for task in tasks {
+                let _ = task.await;
+            }
             drop(ended);
         });
         let _ = waiting.recv();

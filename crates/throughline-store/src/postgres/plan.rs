@@ -9,13 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use throughline_core::{ConversationId, Text};
 
-use super::ready::Ready;
 use crate::batch::Sprout;
 use crate::bodies::{Bodies, Differs, Sent};
 use crate::check::{Present, check};
 use crate::digest::Digest;
 use crate::pack::Packed;
-use crate::prepared::Piece;
+use crate::prepared::{Piece, Prepared};
 use crate::record::Blob;
 use crate::{
     Batch, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment, NewConversation, Receipt,
@@ -84,13 +83,12 @@ pub(super) struct NodeRow<'g> {
     pub counts: bool,
     pub at: i64,
     pub tool: Option<Text>,
-    pub words: Option<&'g str>,
 }
 
 impl Wanted {
     /// Takes in what a batch refers to.
-    pub fn add(&mut self, ready: &Ready) {
-        for (number, write) in ready.batch().writes.iter().enumerate() {
+    pub fn add(&mut self, prepared: &Prepared) {
+        for (number, write) in prepared.batch.writes.iter().enumerate() {
             match write {
                 Write::Conversation(new) => drop(self.conversations.insert(new.id.clone())),
                 Write::Exchange(exchange) => {
@@ -102,7 +100,7 @@ impl Wanted {
                 Write::Entries(extension) => self.extension(extension),
                 Write::Sent { exchange, .. } => {
                     self.exchanges.insert(exchange.clone());
-                    if let Some(Piece::Digest(digest)) = ready.prepared.piece(number) {
+                    if let Some(Piece::Digest(digest)) = prepared.piece(number) {
                         self.bodies.insert(*digest);
                     }
                 }
@@ -152,12 +150,12 @@ impl<'g> Plan<'g> {
     }
 
     /// Returns the requests of a batch that are new and have to be compared with the latest in the database.
-    pub fn needs_latest(&self, ready: &Ready, lately: &Lately) -> BTreeSet<ConversationId> {
-        let writes = ready.batch().writes.iter().enumerate();
+    pub fn needs_latest(&self, prepared: &Prepared, lately: &Lately) -> BTreeSet<ConversationId> {
+        let writes = prepared.batch.writes.iter().enumerate();
         let conversations = writes.filter_map(|(number, write)| {
             let Write::Sent { exchange, body, .. } = write else { return None };
-            let Some(Piece::Digest(digest)) = ready.prepared.piece(number) else { return None };
-            let conversation = self.conversation_of(ready.batch(), exchange)?;
+            let Some(Piece::Digest(digest)) = prepared.piece(number) else { return None };
+            let conversation = self.conversation_of(&prepared.batch, exchange)?;
             let is_needed = !self.known.bodies.contains(digest) && lately.needs_latest(conversation, body);
             is_needed.then(|| conversation.clone())
         });
@@ -173,8 +171,8 @@ impl<'g> Plan<'g> {
     }
 
     /// Takes in a batch; when that fails, nothing of it is in the plan.
-    pub fn add(&mut self, ready: &'g Ready, lately: &mut Lately) -> Result<Receipt, StoreError> {
-        let batch = ready.batch();
+    pub fn add(&mut self, prepared: &'g Prepared, lately: &mut Lately) -> Result<Receipt, StoreError> {
+        let batch = &prepared.batch;
         check(batch, &self.known)?;
         let before = self.nodes.len();
         for write in &batch.writes {
@@ -185,20 +183,20 @@ impl<'g> Plan<'g> {
             }
         }
         for (number, write) in batch.writes.iter().enumerate() {
-            self.write(ready, number, write, lately);
+            self.write(prepared, number, write, lately);
         }
         Ok(Receipt { new_entries: self.nodes.len() - before })
     }
 
-    fn write(&mut self, ready: &'g Ready, number: usize, write: &'g Write, lately: &mut Lately) {
-        let packed = match ready.prepared.piece(number) {
+    fn write(&mut self, prepared: &'g Prepared, number: usize, write: &'g Write, lately: &mut Lately) {
+        let packed = match prepared.piece(number) {
             Some(Piece::Packed(packed)) => Some(packed.borrowed()),
             _ => None,
         };
         match (write, packed) {
-            (Write::Entries(extension), _) => self.extend(ready, extension, lately),
+            (Write::Entries(extension), _) => self.extend(prepared, extension, lately),
             (Write::Sent { exchange, attempt, body }, _) => {
-                if let Some(Piece::Digest(digest)) = ready.prepared.piece(number) {
+                if let Some(Piece::Digest(digest)) = prepared.piece(number) {
                     self.sent.insert((exchange.clone(), *attempt), *digest);
                     self.body(exchange, *digest, body, lately);
                 }
@@ -252,13 +250,13 @@ impl<'g> Plan<'g> {
         }
     }
 
-    fn extend(&mut self, ready: &'g Ready, extension: &'g Extension, lately: &mut Lately) {
+    fn extend(&mut self, prepared: &'g Prepared, extension: &'g Extension, lately: &mut Lately) {
         let conversation = &extension.conversation;
         let mut parent = extension.parent.as_ref().and_then(Digest::from_entry_id);
         for sprout in &extension.sprouts {
             self.items.extend(sprout.items.iter().map(|item| (item.clone(), sprout.id)));
             if !self.known.nodes.contains_key(&sprout.id) {
-                self.sprout(ready, extension, parent, sprout, lately);
+                self.sprout(prepared, extension, parent, sprout, lately);
             }
             parent = Some(sprout.id);
         }
@@ -267,14 +265,14 @@ impl<'g> Plan<'g> {
 
     fn sprout(
         &mut self,
-        ready: &'g Ready,
+        prepared: &'g Prepared,
         of: &'g Extension,
         parent: Option<Digest>,
         sprout: &'g Sprout,
         lately: &mut Lately,
     ) {
         for blob in sprout.encoded.envelope.iter().chain([&sprout.encoded.record]) {
-            self.blob(ready, &of.conversation, blob, lately);
+            self.blob(prepared, &of.conversation, blob, lately);
         }
         let before = parent.and_then(|parent| self.known.nodes.get(&parent));
         let (chain, counts) = before.map_or(Chain::ROOT, |(chain, _)| *chain).after(sprout.saying);
@@ -293,13 +291,12 @@ impl<'g> Plan<'g> {
             counts,
             at: of.at.0,
             tool,
-            words: ready.words(sprout.encoded.record.digest),
         });
     }
 
-    fn blob(&mut self, ready: &'g Ready, of: &ConversationId, blob: &'g Blob, lately: &mut Lately) {
+    fn blob(&mut self, prepared: &'g Prepared, of: &ConversationId, blob: &'g Blob, lately: &mut Lately) {
         if self.known.blobs.insert(blob.digest) {
-            self.blobs.insert(blob.digest, ready.prepared.packed(blob));
+            self.blobs.insert(blob.digest, prepared.packed(blob));
             lately.note(of, blob.digest, &blob.bytes);
         }
     }

@@ -51,15 +51,28 @@ CREATE TABLE nodes (
     parent       uuid,                  -- nodes.id
     envelope     uuid,                  -- blobs.digest, of an envelope that is shared
     tool         text COLLATE "C",
-    call_id      text COLLATE "C",
-    words        text                   -- those that occur, each once
-) WITH (toast_tuple_target = 256);
-ALTER TABLE nodes ALTER COLUMN words SET STORAGE MAIN; -- compressed, and kept in the row
+    call_id      text COLLATE "C"
+);
 CREATE INDEX nodes_by_chain ON nodes (chain, n) WHERE counts;
 CREATE INDEX nodes_by_conversation ON nodes (conversation, n);
 CREATE INDEX nodes_by_parent ON nodes (parent) WHERE parent IS NOT NULL;
 CREATE INDEX nodes_by_call ON nodes (conversation, call_id) WHERE call_id IS NOT NULL;
-CREATE INDEX nodes_by_words ON nodes USING gin (array_to_tsvector(string_to_array(words, ' ')));
+
+-- Pieces of the history, by the numbers of their nodes, and the words that occur in each, once. The texts
+-- themselves are in the records.
+CREATE TABLE words (
+    first bigint PRIMARY KEY,
+    last  bigint NOT NULL,
+    words text NOT NULL
+);
+CREATE INDEX words_by_word ON words USING gin (array_to_tsvector(string_to_array(words, ' ')))
+    WITH (fastupdate = off);
+
+-- Up to which node there are pieces.
+CREATE TABLE indexed (
+    n bigint NOT NULL
+);
+INSERT INTO indexed VALUES (0);
 
 -- Ids by which clients refer to entries.
 CREATE TABLE items (

@@ -1,7 +1,7 @@
 //! Searches the index of words.
 //!
-//! As in the SQLite store, the index names the entries that may fit, and whether they do is seen in the entry
-//! itself. So both find the same: what a word is and what a query means is decided in `words.rs` alone.
+//! As in the SQLite store, the index names what may fit, and whether it does is seen in the entries themselves.
+//! So both find the same: what a word is and what a query means is decided in `words.rs` alone.
 
 use std::collections::BTreeSet;
 
@@ -9,47 +9,41 @@ use throughline_core::ConversationId;
 use tokio_postgres::Row;
 
 use super::bodies::load_blobs;
-use super::connection::Connection;
+use super::connection::{Connection, Param};
 use super::failure::Failure;
+use super::index::{Index, PIECE_ENTRIES, indexed};
 use super::pool::Question;
 use super::value::{optional_text, place, plain, text, unpacked};
 use crate::digest::Digest;
 use crate::record::EntryReader;
 use crate::tags::{RETURNED_OK, kind, kind_tag};
-use crate::words::{Findable, Term, indexed, terms};
+use crate::words::{Findable, Term, indexed as held, terms};
 use crate::{Cursor, ExchangeId, Field, Hit, KeptKind, Moment, Page, Search, StoreError};
 
-/// Entries before a number, the latest first.
-macro_rules! candidates {
-    ($with:literal, $from:literal) => {
-        concat!(
-            $with,
-            "SELECT nodes.n, conversations.id, nodes.id, exchanges.id, nodes.at, nodes.kind, nodes.tool,
-                 blobs.codec, blobs.size, blobs.bytes, nodes.message, nodes.block, nodes.envelope
-             FROM ",
-            $from,
-            "    JOIN conversations ON conversations.n = nodes.conversation
-                 JOIN blobs ON blobs.digest = nodes.record
-                 LEFT JOIN exchanges ON exchanges.n = nodes.exchange
-             WHERE nodes.n < $1 AND ($2::text IS NULL OR conversations.id = $2)
-                 AND ($3::text IS NULL OR nodes.tool = $3)
-                 AND ($4::bigint IS NULL OR nodes.at >= $4) AND ($5::bigint IS NULL OR nodes.at < $5)
-                 AND ($6::smallint[] IS NULL OR nodes.kind = ANY($6))
-             ORDER BY nodes.n DESC LIMIT $7"
-        )
-    };
-}
+/// Entries between two numbers, the latest first.
+const CANDIDATES: &str = "
+    SELECT nodes.n, conversations.id, nodes.id, exchanges.id, nodes.at, nodes.kind, nodes.tool,
+        blobs.codec, blobs.size, blobs.bytes, nodes.message, nodes.block, nodes.envelope
+    FROM nodes JOIN conversations ON conversations.n = nodes.conversation
+        JOIN blobs ON blobs.digest = nodes.record
+        LEFT JOIN exchanges ON exchanges.n = nodes.exchange
+    WHERE nodes.n BETWEEN $1 AND $2 AND ($3::text IS NULL OR conversations.id = $3)
+        AND ($4::text IS NULL OR nodes.tool = $4)
+        AND ($5::bigint IS NULL OR nodes.at >= $5) AND ($6::bigint IS NULL OR nodes.at < $6)
+        AND ($7::smallint[] IS NULL OR nodes.kind = ANY($7))
+    ORDER BY nodes.n DESC LIMIT $8";
 
-const ANY: &str = candidates!("", "nodes");
+/// Pieces of the history in which words occur, the latest first.
+const PIECES: &str = "
+    SELECT first, last FROM words
+    WHERE array_to_tsvector(string_to_array(words, ' ')) @@ $1::text::tsquery AND first < $2
+    ORDER BY first DESC";
 
-/// The words are looked up first, and alone: the index knows them all, and reading entries one by one to see
-/// whether they have a word takes as long as there are entries.
-const WITH_WORDS: &str = candidates!(
-    "WITH found AS MATERIALIZED (
-         SELECT n FROM nodes WHERE array_to_tsvector(string_to_array(words, ' ')) @@ $8::text::tsquery
-     ) ",
-    "found JOIN nodes ON nodes.n = found.n"
-);
+const BEHIND: &str = "
+    SELECT count(*) FROM (SELECT 1 FROM nodes WHERE n > (SELECT n FROM indexed) LIMIT $1) AS behind";
+
+/// So many entries that are in no piece yet are looked through; if there are more, the index comes first.
+const LOOKED_THROUGH: i64 = 2 * PIECE_ENTRIES;
 
 /// How many candidates are read at a time beyond what a page takes.
 const SPARE: i64 = 16;
@@ -59,47 +53,83 @@ impl Question for Search {
 
     async fn ask(&self, connection: &mut Connection) -> Result<Self::Answer, Failure> {
         let Some(terms) = terms(&self.words) else { return Ok(Page::default()) };
-        let wanted = self.paging.limit as usize + 1;
-        let mut before = match &self.paging.after {
+        let before = match &self.paging.after {
             Some(cursor) => cursor.number()?,
             None => i64::MAX,
         };
-        let mut hits = Vec::new();
-        connection.begin_snapshot().await?;
-        while hits.len() < wanted {
-            let limit = (wanted - hits.len()) as i64 + SPARE;
-            let rows = candidates(connection, self, &terms, before, limit).await?;
-            let Some(last) = rows.last() else { break };
-            before = last.try_get(0)?;
-            hits.extend(matching(connection, self, &terms, &rows).await?);
-            if (rows.len() as i64) < limit {
-                break;
-            }
+        if !terms.is_empty() && is_behind(connection).await? {
+            Index.ask(connection).await?;
         }
+        connection.begin_snapshot().await?;
+        let mut hits = if terms.is_empty() {
+            all(connection, self, before).await?
+        } else {
+            by_words(connection, self, &terms, before).await?
+        };
         connection.end_snapshot().await?;
-        hits.truncate(wanted);
+        hits.truncate(self.paging.limit as usize + 1);
         Ok(Page::cut(hits, self.paging.limit))
     }
+}
+
+async fn is_behind(connection: &mut Connection) -> Result<bool, Failure> {
+    let rows = connection.query(BEHIND, &[&LOOKED_THROUGH]).await?;
+    let behind: i64 = rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(0);
+    Ok(behind >= LOOKED_THROUGH)
+}
+
+/// Finds everything that the filters let through.
+async fn all(
+    connection: &mut Connection,
+    search: &Search,
+    mut before: i64,
+) -> Result<Vec<(Cursor, Hit)>, Failure> {
+    let wanted = search.paging.limit as usize + 1;
+    let mut hits = Vec::new();
+    while hits.len() < wanted {
+        let limit = (wanted - hits.len()) as i64 + SPARE;
+        let rows = candidates(connection, search, (0, before - 1), limit).await?;
+        let Some(last) = rows.last() else { break };
+        before = last.try_get(0)?;
+        hits.extend(matching(connection, search, &[], &rows).await?);
+    }
+    Ok(hits)
+}
+
+/// Finds words: first in what is in no piece yet, then piece by piece.
+async fn by_words(
+    connection: &mut Connection,
+    search: &Search,
+    terms: &[Term],
+    before: i64,
+) -> Result<Vec<(Cursor, Hit)>, Failure> {
+    let mut ranges = vec![(indexed(connection).await? + 1, i64::MAX)];
+    for row in connection.query(PIECES, &[&expression(terms), &before]).await? {
+        ranges.push((row.try_get(0)?, row.try_get(1)?));
+    }
+    let mut hits = Vec::new();
+    for (first, last) in ranges {
+        if hits.len() > search.paging.limit as usize {
+            break;
+        }
+        let rows = candidates(connection, search, (first, last.min(before - 1)), i64::MAX).await?;
+        hits.extend(matching(connection, search, terms, &rows).await?);
+    }
+    Ok(hits)
 }
 
 async fn candidates(
     connection: &mut Connection,
     search: &Search,
-    terms: &[Term],
-    before: i64,
+    (first, last): (i64, i64),
     limit: i64,
 ) -> Result<Vec<Row>, Failure> {
     let conversation = search.conversation.as_ref().map(|id| plain(id.as_str()));
     let tool = search.tool.as_deref().map(plain);
     let (since, until) = (search.since.map(|at| at.0), search.until.map(|at| at.0));
     let kinds = kinds(search);
-    if terms.is_empty() {
-        return connection.query(ANY, &[&before, &conversation, &tool, &since, &until, &kinds, &limit]).await;
-    }
-    let words = expression(terms);
-    let params: &[super::connection::Param<'_>] =
-        &[&before, &conversation, &tool, &since, &until, &kinds, &limit, &words];
-    connection.query(WITH_WORDS, params).await
+    let params: &[Param<'_>] = &[&first, &last, &conversation, &tool, &since, &until, &kinds, &limit];
+    connection.query(CANDIDATES, params).await
 }
 
 /// Returns those of the candidates that fit.
@@ -163,7 +193,7 @@ fn kinds(search: &Search) -> Option<Vec<i16>> {
 /// Writes terms in the language of the index. Words are letters and digits only, so they need no escapes.
 fn expression(terms: &[Term]) -> String {
     let word = |word: &String, is_open: bool| {
-        let held = indexed(word);
+        let held = held(word);
         let open = if is_open || held.len() < word.len() { ":*" } else { "" };
         format!("'{held}'{open}")
     };

@@ -91,14 +91,14 @@ const BLOBS: &str = "
 
 const NODES: &str = "
     INSERT INTO nodes (id, conversation, exchange, parent, record, envelope, chain, counts, at, kind, tool,
-        call_id, message, block, words)
+        call_id, message, block)
     SELECT given.id, conversations.n, exchanges.n, parent, record, envelope, chain, counts, at, kind, tool,
-        call_id, message, block, words
+        call_id, message, block
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[],
             $8::boolean[], $9::bigint[], $10::smallint[], $11::text[], $12::text[], $13::integer[],
-            $14::integer[], $15::text[]) WITH ORDINALITY
+            $14::integer[]) WITH ORDINALITY
         AS given (id, conversation, exchange, parent, record, envelope, chain, counts, at, kind, tool,
-            call_id, message, block, words, place)
+            call_id, message, block, place)
         JOIN conversations ON conversations.id = given.conversation
         LEFT JOIN exchanges ON exchanges.id = given.exchange
     ORDER BY place";
@@ -320,7 +320,6 @@ impl<'g> Plan<'g> {
             .column(|row| text(&row.sprout.call_id))
             .column(|row| row.sprout.place.map(|place| place.message.cast_signed()))
             .column(|row| row.sprout.place.and_then(|place| place.block).map(u32::cast_signed))
-            .column(|row| row.words)
             .done()
     }
 

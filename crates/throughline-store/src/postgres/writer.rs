@@ -12,21 +12,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 
 use super::bodies::latest;
 use super::connection::Connection;
 use super::failure::Failure;
+use super::index::{Index, PIECE_ENTRIES};
 use super::lookup::{Begun, Mark, begin};
 use super::plan::{Lately, Plan, Wanted};
 use super::pool::{Pool, too_slow};
-use super::ready::Ready;
+use crate::changes::ring;
+use crate::prepared::Prepared;
 use crate::{Durability, Receipt, StoreError};
 
 /// A batch, and whoever waits for it.
-pub(super) type Waiting = (Ready, oneshot::Sender<Result<Receipt, StoreError>>);
+pub(super) type Waiting = (Prepared, oneshot::Sender<Result<Receipt, StoreError>>);
 
 /// What came of each batch of a group.
 type Receipts = Vec<Result<Receipt, StoreError>>;
@@ -46,8 +48,12 @@ pub(super) struct Writer {
     /// How long a group may take.
     pub limit: Duration,
     pub lately: Lately,
-    /// Rung after each commit.
-    pub written: Arc<Notify>,
+    /// How many entries were written since the index of words was last brought up to date.
+    pub unindexed: usize,
+    /// Counts commits, for the other replicas.
+    pub written: watch::Sender<u64>,
+    /// Rung after each commit, for this one.
+    pub rung: watch::Sender<u64>,
 }
 
 /// Why an attempt to write a group failed.
@@ -69,8 +75,13 @@ impl Writer {
     pub async fn run(mut self, mut queue: mpsc::Receiver<Waiting>) {
         let mut group = Vec::new();
         while queue.recv_many(&mut group, GROUP_MAX).await > 0 {
-            let (batches, askers): (Vec<Ready>, Vec<_>) = group.drain(..).unzip();
+            let (batches, askers): (Vec<Prepared>, Vec<_>) = group.drain(..).unzip();
             let receipts = self.write(&batches).await;
+            if let Ok(receipts) = &receipts {
+                ring(&self.written);
+                ring(&self.rung);
+                self.index(receipts);
+            }
             for (number, asker) in askers.into_iter().enumerate() {
                 let receipt = match &receipts {
                     Ok(receipts) => receipts.get(number).cloned().unwrap_or(Err(StoreError::Closed)),
@@ -82,8 +93,19 @@ impl Writer {
         }
     }
 
+    /// Has the words of what was written indexed, when there is enough of it for a piece.
+    fn index(&mut self, receipts: &Receipts) {
+        self.unindexed += receipts.iter().flatten().map(|receipt| receipt.new_entries).sum::<usize>();
+        if self.unindexed as i64 >= PIECE_ENTRIES {
+            self.unindexed = 0;
+            let pool = Arc::clone(&self.pool);
+            // If it fails, whoever searches has it made up for.
+            tokio::spawn(async move { pool.ask(&Index).await });
+        }
+    }
+
     /// Writes a group; an error means that nothing of it was written.
-    async fn write(&mut self, group: &[Ready]) -> Result<Receipts, StoreError> {
+    async fn write(&mut self, group: &[Prepared]) -> Result<Receipts, StoreError> {
         let deadline = Instant::now() + self.limit;
         let mut collisions = 0;
         loop {
@@ -107,7 +129,11 @@ impl Writer {
         }
     }
 
-    async fn attempt(&mut self, group: &[Ready], deadline: Instant) -> Result<Receipts, (Undone, Receipts)> {
+    async fn attempt(
+        &mut self,
+        group: &[Prepared],
+        deadline: Instant,
+    ) -> Result<Receipts, (Undone, Receipts)> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.pool.open().await.map_err(|error| (error.into(), Vec::new()))?,
@@ -119,7 +145,6 @@ impl Writer {
         let failure = match written {
             Ok(Ok(())) => {
                 self.connection = Some(connection);
-                self.written.notify_one();
                 return Ok(receipts);
             }
             Ok(Err(failure)) => failure,
@@ -138,20 +163,20 @@ impl Writer {
     async fn transact(
         &mut self,
         connection: &mut Connection,
-        group: &[Ready],
+        group: &[Prepared],
         receipts: &mut Receipts,
         mark: &mut Option<Mark>,
     ) -> Result<(), Failure> {
         let mut wanted = Wanted::default();
-        group.iter().for_each(|ready| wanted.add(ready));
-        let is_durable = group.iter().any(|ready| ready.batch().durability == Durability::Durable);
+        group.iter().for_each(|prepared| wanted.add(prepared));
+        let is_durable = group.iter().any(|prepared| prepared.batch.durability == Durability::Durable);
         let Begun { known, mark: begun } = begin(connection, &wanted, is_durable).await?;
         let mut plan = Plan::new(known);
         self.bring_to_hand(connection, &plan, group).await?;
         let lately = &mut self.lately;
         // Comparing and compressing requests of megabytes takes milliseconds.
         *receipts =
-            tokio::task::block_in_place(|| group.iter().map(|ready| plan.add(ready, lately)).collect());
+            tokio::task::block_in_place(|| group.iter().map(|prepared| plan.add(prepared, lately)).collect());
         let steps = plan.steps();
         let mut statements = Vec::with_capacity(steps.len());
         for step in &steps {
@@ -173,10 +198,10 @@ impl Writer {
         &mut self,
         connection: &mut Connection,
         plan: &Plan<'_>,
-        group: &[Ready],
+        group: &[Prepared],
     ) -> Result<(), Failure> {
         let needed: BTreeSet<_> =
-            group.iter().flat_map(|ready| plan.needs_latest(ready, &self.lately)).collect();
+            group.iter().flat_map(|prepared| plan.needs_latest(prepared, &self.lately)).collect();
         for conversation in needed {
             if let Some(sent) = latest(connection, &conversation).await? {
                 self.lately.put_at_hand(&conversation, sent);

@@ -17,10 +17,13 @@ mod writer;
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
+use crate::changes::ring;
 use crate::prepared::Prepared;
 use crate::{
-    Answer, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit, Kept,
-    Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
+    Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 use readers::Readers;
 use writer::Writer;
@@ -32,6 +35,7 @@ use writer::Writer;
 pub struct Sqlite {
     writer: Writer,
     readers: Readers,
+    rung: watch::Sender<u64>,
 }
 
 /// How a database is used.
@@ -62,7 +66,7 @@ impl Sqlite {
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let writer = Writer::start(path, options.busy)?;
         let readers = Readers::start(path, options.busy, options.readers)?;
-        Ok(Self { writer, readers })
+        Ok(Self { writer, readers, rung: watch::Sender::default() })
     }
 }
 
@@ -74,7 +78,9 @@ impl History for Sqlite {
             } else {
                 Prepared::new(batch)
             };
-            self.writer.append(prepared).await
+            let receipt = self.writer.append(prepared).await?;
+            ring(&self.rung);
+            Ok(receipt)
         })
     }
 
@@ -107,5 +113,9 @@ impl History for Sqlite {
 
     fn standing(&self) -> Answer<'_, Standing> {
         Box::pin(self.readers.read(exchanges::standing))
+    }
+
+    fn changes(&self) -> Changes {
+        Changes::of(&self.rung)
     }
 }

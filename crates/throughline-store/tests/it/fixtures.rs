@@ -64,7 +64,11 @@ impl Schema {
     /// The URL under which the schema is the place for tables.
     pub fn url(&self) -> String {
         let with = if self.server.contains('?') { '&' } else { '?' };
-        format!("{}{with}options=-csearch_path%3D{}", self.server, self.name)
+        format!("{}{with}options=-csearch_path%3D{1}&application_name={1}", self.server, self.name)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub fn open(&self) -> Postgres {
@@ -73,16 +77,29 @@ impl Schema {
 
     /// Does something to the database behind the store's back.
     pub fn execute(&self, sql: &str) {
+        self.ask(sql);
+    }
+
+    /// Asks the database behind the store's back, and returns the last row that comes.
+    pub fn ask(&self, sql: &str) -> Vec<String> {
         let sql = format!("SET client_min_messages = warning; SET search_path = {}; {sql}", self.name);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (client, connection) =
                 tokio_postgres::connect(&self.server, tokio_postgres::NoTls).await.unwrap();
             let connection = tokio::spawn(connection);
-            client.batch_execute(&sql).await.unwrap();
+            let answers = client.simple_query(&sql).await.unwrap();
             drop(client);
             connection.await.unwrap().unwrap();
-        });
+            let row = answers.iter().rev().find_map(|answer| match answer {
+                tokio_postgres::SimpleQueryMessage::Row(row) => Some(row),
+                _ => None,
+            });
+            let columns = |row: &tokio_postgres::SimpleQueryRow| {
+                (0..row.len()).map(|at| row.get(at).unwrap_or_default().to_owned()).collect()
+            };
+            row.map(columns).unwrap_or_default()
+        })
     }
 }
 

@@ -8,5 +8,7 @@
 mod damage;
 mod fixtures;
 mod killed;
+mod proxy;
+mod server;
 mod size;
 mod suite;

@@ -7,8 +7,8 @@ use throughline_core::{
     Dialect, Entry, EntryId, Envelope, Kind, Ledger, Outcome, Place, Role, Thought, Wire,
 };
 use throughline_store::{
-    Batch, Conversations, Cursor, Entries, ExchangeId, Kept, Locate, Moment, Paging, StoreError, Write,
-    chains,
+    Batch, Conversations, Cursor, Entries, ExchangeId, Exchanges, Kept, Locate, Moment, Paging, StoreError,
+    Write, chains,
 };
 
 use crate::fixtures::{
@@ -32,6 +32,7 @@ super::over_every_store! {
     items_are_found_by_their_ids,
     pairs_are_those_of_the_branch,
     what_is_not_there_is_no_error,
+    any_text_comes_back_as_it_was,
 }
 
 fn texts(kept: &[Kept]) -> Vec<String> {
@@ -290,4 +291,23 @@ async fn what_is_not_there_is_no_error(store: Store) {
     assert_eq!(branch(&store, &EntryId::new("nonsense")).await, []);
     assert_eq!(store.entries(Entries::Conversation(conversation("x"))).await.unwrap(), []);
     assert_eq!(store.conversations(Conversations::One(conversation("x"))).await.unwrap().items, []);
+}
+
+async fn any_text_comes_back_as_it_was(store: Store) {
+    // A model may say anything, NUL included, and clients may be called anything.
+    let odd = "a\0b\u{10fffe}\u{fffd}'\\ \u{202e}";
+    let entries = [user(odd), call(odd, odd, odd), result(odd, odd, Outcome::Ok)];
+    let tip = append(&store, odd, None, 1, &entries).await;
+    let mut odd_exchange = exchange(odd, odd, 1);
+    odd_exchange.client = Some(odd.into());
+    odd_exchange.asked_model = Some(odd.into());
+    store.append(Batch::durable(vec![Write::Exchange(odd_exchange.clone().into())])).await.unwrap();
+    let kept = branch(&store, &tip).await;
+    assert!(kept.iter().map(|kept| &kept.entry).eq(&entries));
+    assert_eq!(kept[0].conversation, conversation(odd));
+    let page = store.exchanges(Exchanges::One(ExchangeId::new(odd))).await.unwrap();
+    assert_eq!(page.items, [odd_exchange]);
+    let found = store.locate(Locate::Key(format!("key-of-{odd}").into())).await.unwrap().unwrap();
+    assert_eq!(found.entry, Some(tip));
+    assert_eq!(store.entries(Entries::Item(format!("item_{odd}").into())).await.unwrap(), kept[1..2]);
 }

@@ -8,6 +8,7 @@ use crate::fixtures::{Store, beginning, conversation};
 super::over_every_store! {
     a_later_verdict_replaces_an_earlier_one,
     a_switch_holds_until_it_is_taken_back,
+    a_bell_rings_when_something_was_appended,
 }
 
 async fn write(store: &Store, write: Write) {
@@ -61,4 +62,20 @@ async fn a_switch_holds_until_it_is_taken_back(store: Store) {
     assert_eq!(store.standing().await.unwrap().settings, [switch(&all, Some("claude"))]);
     let error = store.append(Batch::durable(vec![Write::Setting(switch(&unknown, Some("x")))])).await;
     assert_eq!(error, Err(StoreError::UnknownConversation(conversation("unknown"))));
+}
+
+async fn a_bell_rings_when_something_was_appended(store: Store) {
+    let mut changes = store.changes();
+    write(&store, beginning("a", 1)).await;
+    changes.next().await.unwrap();
+    let stray = Write::Setting(Setting {
+        scope: Scope::Conversation(conversation("unknown")),
+        name: "backend".into(),
+        value: None,
+        at: Moment(1),
+    });
+    write(&store, beginning("b", 1)).await;
+    store.append(Batch::durable(vec![stray])).await.unwrap_err();
+    changes.next().await.unwrap();
+    drop(store);
 }

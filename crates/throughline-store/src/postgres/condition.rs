@@ -1,0 +1,41 @@
+//! What can be said about the database itself, for whoever examines it.
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::pool::Question;
+
+/// What can be said about the database itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The version of the server, as it says it.
+    pub server: String,
+    /// How many bytes the history takes, with its indexes and without the server's maps of free space.
+    pub bytes: u64,
+    /// Whether the server flushes to the disk what it acknowledges.
+    pub flushes: bool,
+}
+
+/// The question for it.
+#[derive(Debug)]
+pub(super) struct InWhatCondition;
+
+const CONDITION: &str = "
+    SELECT current_setting('server_version'), current_setting('fsync') = 'on',
+        (SELECT coalesce(sum(pg_relation_size(oid)), 0)::bigint FROM pg_class
+         WHERE relnamespace = current_schema()::regnamespace
+             OR oid IN (SELECT reltoastrelid FROM pg_class
+                 WHERE relnamespace = current_schema()::regnamespace))";
+
+impl Question for InWhatCondition {
+    type Answer = Condition;
+
+    async fn ask(&self, connection: &mut Connection) -> Result<Condition, Failure> {
+        let rows = connection.query(CONDITION, &[]).await?;
+        let row = rows.first().ok_or_else(|| Failure::Lost("no answer".to_owned()))?;
+        Ok(Condition {
+            server: row.try_get(0)?,
+            flushes: row.try_get(1)?,
+            bytes: row.try_get::<_, i64>(2)?.cast_unsigned(),
+        })
+    }
+}
