@@ -303,7 +303,10 @@ impl Resolver<'_> {
         let location = match opened.expose().split_once(':') {
             Some(("sqlite", file)) if !file.is_empty() => StoreLocation::Sqlite(data.join(file)),
             Some(("postgres" | "postgresql", _)) => {
-                self.warn("store.url", "PostgreSQL is not supported yet: `serve` will refuse to start");
+                if let Err(error) = throughline_store::Postgres::check_url(opened.expose()) {
+                    self.problem("store.url", error.to_string());
+                    return None;
+                }
                 StoreLocation::Postgres(opened)
             }
             _ => {

@@ -225,6 +225,7 @@ fn a_bad_value_names_the_line_the_key_and_what_was_expected() {
         ("listen = \"4141\"", "throughline.toml:1: listen: `4141` is not an address"),
         ("[store]\n\non_failure = \"panic\"", "throughline.toml:3: store.on_failure: unknown variant"),
         ("[store]\nurl = \"mysql://x\"", "store.url: expected `sqlite:FILE`"),
+        ("[store]\nurl = \"postgres://h/d?sslmode=maybe\"", "store.url: the history cannot be kept there"),
         ("[history]\nbudget = -1", "history.budget: invalid value"),
         ("[history]\nrecent_calls_to_keep = -1", "throughline.toml:2: history.recent_calls_to_keep"),
         ("[limits]\nbody_bytes = 0", "limits.body_bytes: invalid value"),
@@ -425,7 +426,6 @@ fn what_is_risky_is_warned_about() {
     warned(&format!("{head}base_url = \"https://x.example/v1\""), "backends[0].api_key: not given");
     warned(&format!("{head}base_url = \"http://x.example/v1\"\napi_key = \"env:KEY\""), "unencrypted");
     warned(&format!("{head}base_url = \"https://x.example\"\napi_key = \"none\""), "has no path");
-    warned("[store]\nurl = \"postgres://h/d\"", "not supported yet");
 }
 
 #[test]

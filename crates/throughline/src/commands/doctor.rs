@@ -8,14 +8,14 @@ use crate::args::Args;
 use crate::exit::CommandError;
 use crate::output::{self, Ink};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use throughline_core::Text;
 use throughline_gateway::config::{Backend, Config, Credential, Flags, Process, StoreLocation, load};
 use throughline_gateway::gateway::{Gateway, now};
 use throughline_gateway::probe::{Probe, Reached, probe};
+use throughline_gateway::secret::Secret;
 use throughline_sim::Sim;
-use throughline_store::{Batch, Learned, Memory, Sqlite, Standing, Write};
+use throughline_store::{Batch, Learned, Memory, Postgres, Sqlite, Standing, Write};
 use throughline_wire::json::Writer;
 
 /// How something was found.
@@ -138,7 +138,7 @@ fn of_configuration(config: &Config) -> Vec<Finding> {
 fn of_history(config: &Config, error: Option<&CommandError>) -> Finding {
     let name = match &config.store.location {
         StoreLocation::Sqlite(file) => file.as_path(),
-        StoreLocation::Postgres(_) => Path::new("PostgreSQL"),
+        StoreLocation::Postgres(url) => return of_postgres(url),
     };
     if let Some(error) = error {
         return Finding::new("history", State::Wrong, format!("{}: {error}", name.display()));
@@ -154,6 +154,24 @@ fn of_history(config: &Config, error: Option<&CommandError>) -> Finding {
             Finding::new("history", State::Note, what)
         }
     }
+}
+
+fn of_postgres(url: &Secret) -> Finding {
+    let examined = history::open_postgres(url).map_err(CommandError::from).and_then(|opened| {
+        let condition = history::wait(async { Ok(opened.condition().await?) })?;
+        Ok((opened.place(), condition))
+    });
+    let (place, condition) = match examined {
+        Ok(examined) => examined,
+        Err(error) => return Finding::new("history", State::Wrong, format!("PostgreSQL: {error}")),
+    };
+    let (size, format) = (condition.bytes.div_ceil(1024), Postgres::FORMAT);
+    let what = format!("PostgreSQL {} at {place}: opens; format {format}, {size} KiB", condition.server);
+    if condition.flushes {
+        return Finding::new("history", State::Well, what);
+    }
+    let lost = "fsync is off there, and what was acknowledged is lost when its machine fails";
+    Finding::new("history", State::Wrong, format!("{what}; {lost}"))
 }
 
 fn of_credentials(backend: &Backend) -> Finding {

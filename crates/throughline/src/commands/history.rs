@@ -8,7 +8,11 @@ use crate::exit::CommandError;
 use std::sync::Arc;
 use throughline_core::ConversationId;
 use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load};
-use throughline_store::{Conversations, Heading, History, Memory, Paging, Sqlite, SqliteOptions, StoreError};
+use throughline_gateway::secret::Secret;
+use throughline_store::{
+    Conversations, Heading, History, Memory, Paging, Postgres, PostgresOptions, Sqlite, SqliteOptions,
+    StoreError,
+};
 
 /// How many conversations are looked through at a time.
 const PAGE: u32 = 500;
@@ -23,10 +27,13 @@ pub fn open(config: &Config) -> Result<Arc<dyn History>, CommandError> {
             }
             Ok(Arc::new(Sqlite::open(file, SqliteOptions::default())?))
         }
-        StoreLocation::Postgres(_) => {
-            Err(CommandError::bad_input("store.url: PostgreSQL is not supported yet; use `sqlite:FILE`"))
-        }
+        StoreLocation::Postgres(url) => Ok(Arc::new(open_postgres(url)?)),
     }
+}
+
+/// Opens a history in PostgreSQL.
+pub fn open_postgres(url: &Secret) -> Result<Postgres, StoreError> {
+    Postgres::open(url.expose(), PostgresOptions::default())
 }
 
 /// Opens the history to look at it: where there is none, none is created, and it is empty.

@@ -102,3 +102,36 @@ fn a_configuration_that_is_not_valid_is_wrong() {
     assert!(run.stdout.contains("wrong  configuration: throughline.toml:1: lisen"), "{}", run.stdout);
     assert!(run.stderr.contains("one thing is wrong"), "{}", run.stderr);
 }
+
+#[test]
+fn a_postgresql_that_is_not_there_is_named_without_its_password() {
+    let store = "[store]\nurl = \"postgres://user:hush-hush@127.0.0.1:9/history\"\n";
+    let folder = folder("no-postgres", &format!("{store}{}", backend("sim", "sim:")));
+    let run = doctor(&folder, &[]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stdout.contains("PostgreSQL: the history cannot be reached: 127.0.0.1:9/history"),
+        "{}",
+        run.stdout
+    );
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_throughline"));
+    let output =
+        serve.arg("serve").current_dir(&folder).env_clear().env("SECRET", "hush-hush").output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("127.0.0.1:9/history") && !told.contains("hush-hush"), "{told}");
+    assert!(!run.stdout.contains("hush-hush"), "{}", run.stdout);
+}
+
+#[test]
+fn a_postgresql_that_is_there_is_told_of() {
+    // ./test starts one; without it, the store's tests say that they were skipped.
+    let Ok(url) = std::env::var("THROUGHLINE_TEST_POSTGRES") else { return };
+    let folder = folder("postgres", &format!("[store]\nurl = \"{url}\"\n{}", backend("sim", "sim:")));
+    let run = doctor(&folder, &[]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("ok     history: PostgreSQL "), "{}", run.stdout);
+    assert!(run.stdout.contains("opens; format 1, "), "{}", run.stdout);
+    let password = url.split(['@', ':']).nth(2).unwrap();
+    assert!(!run.stdout.contains(password), "{}", run.stdout);
+}
