@@ -7,13 +7,14 @@ use crate::egress::{Egress, EgressError};
 use crate::gauges::Gauges;
 use crate::listing::{self, Listed, Listing};
 use crate::routing::Listings;
+use crate::switch::SWITCH;
 use crate::telemetry::{StoreUse, Telemetry};
 use crate::trace::{TraceError, Tracer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use throughline_core::Text;
-use throughline_store::{History, Moment, Standing};
+use throughline_store::{History, Moment, Setting, Standing};
 use tokio::sync::Notify;
 
 /// How long a WebSocket lasts; OpenResponses sets it.
@@ -33,6 +34,8 @@ pub struct Gateway {
     pub drain: Arc<Drain>,
     /// How long a WebSocket lasts.
     pub socket_lasts: Duration,
+    /// Whether other gateways may have the same history.
+    pub is_shared: bool,
     /// How the models of each backend count.
     pub gauges: Gauges,
     /// Verdicts and switches, as the history had them when they were last read.
@@ -92,6 +95,7 @@ impl Gateway {
         simulated: Option<String>,
     ) -> Result<Self, BuildError> {
         let telemetry = Arc::default();
+        let is_shared = matches!(config.store.location, config::StoreLocation::Postgres(_));
         let setup = Setup::new(config, simulated.as_deref(), &telemetry, None)?;
         let standing = history.standing().await?;
         Ok(Self {
@@ -101,6 +105,7 @@ impl Gateway {
             background: Arc::default(),
             drain: Arc::default(),
             socket_lasts: SOCKET_LASTS,
+            is_shared,
             gauges: Gauges::default(),
             standing: RwLock::new(Arc::new(standing)),
             simulated,
@@ -238,12 +243,13 @@ impl Setup {
     }
 }
 
-/// Returns how many settings are new or other than before; one that was taken back is a setting as well.
+/// Returns how many switches are new or other than before; one that was taken back is a setting as well.
 fn changed_settings(before: &Standing, after: &Standing) -> usize {
     if before.settings == after.settings {
         return 0;
     }
-    after.settings.iter().filter(|setting| !before.settings.contains(setting)).count()
+    let is_switch = |setting: &&Setting| setting.name == SWITCH;
+    after.settings.iter().filter(is_switch).filter(|setting| !before.settings.contains(setting)).count()
 }
 
 /// Returns what the clock says.

@@ -15,6 +15,7 @@ pub mod capability;
 pub mod config;
 pub mod drain;
 pub mod egress;
+pub mod elsewhere;
 pub mod exchange;
 pub mod gateway;
 pub mod gauges;

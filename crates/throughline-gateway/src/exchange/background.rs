@@ -8,6 +8,7 @@ use super::open::{Answer, Opened, pump};
 use super::relay::{Relay, Terms, rename};
 use super::{Running, unrecorded};
 use crate::background::{Job, UnderWay};
+use crate::elsewhere;
 use crate::gateway::now;
 use crate::ingress::reject::{own, reject};
 use crate::ingress::stored;
@@ -52,7 +53,7 @@ impl Running {
             return self.give_up(own(FailureKind::Overloaded, "throughline_busy", message)).await;
         };
         let queued = self.in_status("queued");
-        self.recorder.promise(id, true);
+        self.recorder.promise(id.clone(), true);
         if let Err(error) = self.recorder.queue(Text::from(queued.as_str())).await {
             return reject(self.ask.dialect, &unrecorded(&error));
         }
@@ -63,6 +64,7 @@ impl Running {
         } else {
             self.head(Body::from(queued), "application/json")
         };
+        elsewhere::tend(&self.gateway, &id, &under_way.job);
         tokio::spawn(self.drive(under_way));
         response
     }

@@ -2,6 +2,7 @@
 
 use super::reject::{own, reject};
 use super::{Ingress, admit, input_items, stored as standing};
+use crate::elsewhere;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::header;
@@ -86,6 +87,10 @@ async fn call_off(ingress: &Ingress, id: &str) {
     if let Some(job) = ingress.gateway.background.find(id) {
         job.call_off();
         job.ended().await;
+    } else if ingress.gateway.is_shared
+        && let Err(error) = elsewhere::call_off(&ingress.gateway, id).await
+    {
+        tracing::warn!(%error, "the history could not be asked to have an answer called off");
     }
 }
 

@@ -1,17 +1,18 @@
 //! Stored responses as they stand: had again whole, or as the stream that they were given in.
 //!
 //! A response that is generated in the background is in the history from its beginning, as queued. Where it
-//! stands beyond that, the process that generates it knows. If no process does although it has not ended, then
-//! that process is gone, and the response has failed.
+//! stands beyond that, the process that generates it knows: this one, or another that shares the history. If no
+//! process does although it has not ended, then that process is gone, and the response has failed.
 
 use super::Ingress;
 use super::reject::own;
 use super::responses::{stored, unknown, unreadable};
 use crate::background::{Job, Phase};
+use crate::elsewhere;
 use crate::gateway::now;
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use std::convert::Infallible;
 use std::sync::Arc;
 use throughline_core::{Failure, FailureKind, Text};
@@ -35,9 +36,15 @@ pub async fn standing(ingress: &Ingress, id: &str) -> Result<String, Failure> {
         Some(Phase::Queued) => Ok(answer),
         Some(Phase::InProgress) => Ok(with_status(&answer, "in_progress")),
         // It may have ended between the two looks.
-        Some(Phase::Ended) | None => match read(ingress, id).await? {
+        known @ (Some(Phase::Ended) | None) => match read(ingress, id).await? {
             (exchange, answer) if exchange.ended.is_some() => Ok(answer),
-            (exchange, answer) => abandon(ingress, exchange, &answer).await,
+            (exchange, answer) => {
+                if known.is_none() && elsewhere::is_generated(&ingress.gateway, id, &exchange).await {
+                    let status = if exchange.attempts.is_empty() { "queued" } else { "in_progress" };
+                    return Ok(with_status(&answer, status));
+                }
+                abandon(ingress, exchange, &answer).await
+            }
         },
     }
 }
@@ -92,9 +99,31 @@ pub async fn streamed(ingress: &Ingress, id: &str, after: Option<u64>) -> Result
             number += 1;
         }
     }
-    events += &last_event(&response, number);
-    events += END_MARK;
-    Ok(Body::from(events))
+    let (ingress, id) = (ingress.clone(), id.to_owned());
+    let last = async move {
+        let response = ended(&ingress, &id, response).await;
+        Ok(Bytes::from(last_event(&response, number) + END_MARK))
+    };
+    let first = stream::iter([Ok::<_, Infallible>(Bytes::from(events))]);
+    Ok(Body::from_stream(first.chain(stream::once(last))))
+}
+
+/// Waits for a response that another gateway generates, and returns it as it ended.
+async fn ended(ingress: &Ingress, id: &str, mut response: String) -> String {
+    let mut changes = ingress.gateway.history.changes();
+    while matches!(status(&response).as_deref(), Some("queued" | "in_progress")) {
+        elsewhere::wait(&mut changes).await;
+        response = match standing(ingress, id).await {
+            Ok(response) => response,
+            Err(failure) => failed(&response, &failure),
+        };
+    }
+    response
+}
+
+fn status(response: &str) -> Option<String> {
+    let document = Document::parse(response).ok()?;
+    Some(document.root().field("status")?.as_text()?.to_string())
 }
 
 /// Returns the events of an answer from that place on, as they come.

@@ -24,6 +24,7 @@ mod metrics;
 mod past;
 mod probe;
 mod reload;
+mod replicas;
 mod server_state;
 mod socket;
 mod state;
