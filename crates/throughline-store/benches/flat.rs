@@ -9,7 +9,6 @@
     reason = "a benchmark prints, and ends when it cannot go on"
 )]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throughline_core::{ConversationId, Dialect, Entry, EntryId, Role};
@@ -34,17 +33,18 @@ fn main() {
     let folder = std::env::temp_dir().join(format!("throughline-flat-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let sqlite = Sqlite::open(&folder.join("history.db"), SqliteOptions::default()).unwrap();
-    measure("sqlite", Arc::new(sqlite));
+    measure("sqlite", &sqlite);
+    drop(sqlite);
     std::fs::remove_dir_all(&folder).unwrap();
     match std::env::var("THROUGHLINE_TEST_POSTGRES") {
         Ok(url) => {
-            measure("postgres", Arc::new(Postgres::open(&url, PostgresOptions::default()).unwrap()));
+            measure("postgres", &Postgres::open(&url, PostgresOptions::default()).unwrap());
         }
         Err(_) => println!("postgres: skipped, THROUGHLINE_TEST_POSTGRES is not set"),
     }
 }
 
-fn measure(name: &str, store: Arc<dyn History>) {
+fn measure(name: &str, store: &dyn History) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let mut filled = 0;

@@ -40,9 +40,13 @@ const RETRY: Duration = Duration::from_millis(500);
 impl Bell {
     /// Tells and listens until the writer has gone.
     pub async fn run(mut self) {
-        tokio::select! {
-            _ = self.written.wait_for(|written| *written > 0) => {}
-            () = self.wanted.notified() => {}
+        let first = async { self.written.wait_for(|written| *written > 0).await.is_ok() };
+        let is_needed = tokio::select! {
+            has_written = first => has_written,
+            () = self.wanted.notified() => true,
+        };
+        if !is_needed {
+            return;
         }
         while self.session().await.is_err() && self.written.has_changed().is_ok() {
             tokio::time::sleep(RETRY).await;

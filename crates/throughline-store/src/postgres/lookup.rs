@@ -55,10 +55,13 @@ const TOOLS: &str = "SELECT wanted.conversation, wanted.call_id, called.tool
         JOIN conversations ON conversations.id = wanted.conversation
         CROSS JOIN LATERAL (
             SELECT tool FROM nodes
-            WHERE conversation = conversations.n AND call_id = wanted.call_id AND kind = $3
+            WHERE conversation = conversations.n AND call_id = wanted.call_id AND kind = 5
             ORDER BY n DESC LIMIT 1
         ) AS called
     WHERE called.tool IS NOT NULL";
+
+// The index of calls, and the statement that uses it, name their kind by its number.
+const _: () = assert!(kind_tag(KeptKind::Called) == 5);
 
 /// Begins a transaction and finds out what is there.
 pub(super) async fn begin(
@@ -73,7 +76,6 @@ pub(super) async fn begin(
     let (nodes, blobs, bodies) = (listed(&wanted.nodes), listed(&wanted.blobs), listed(&wanted.bodies));
     let (of, call_ids): (Vec<_>, Vec<_>) =
         wanted.calls.iter().map(|(of, id)| (plain(of.as_str()), plain(id))).unzip();
-    let called = kind_tag(KeptKind::Called) as i16;
 
     let take_turns = connection.prepared(TAKE_TURNS).await?;
     let version = connection.prepared(VERSION).await?;
@@ -85,7 +87,7 @@ pub(super) async fn begin(
     let tools = connection.prepared(TOOLS).await?;
 
     let client = &connection.client;
-    let calls: [Param<'_>; 3] = [&of, &call_ids, &called];
+    let calls: [Param<'_>; 2] = [&of, &call_ids];
     let (turns, conversations, exchanges): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =
         ([&turns], [&conversations], [&exchanges]);
     let (nodes, blobs, bodies): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =

@@ -56,7 +56,7 @@ CREATE TABLE nodes (
 CREATE INDEX nodes_by_chain ON nodes (chain, n) WHERE counts;
 CREATE INDEX nodes_by_conversation ON nodes (conversation, n);
 CREATE INDEX nodes_by_parent ON nodes (parent) WHERE parent IS NOT NULL;
-CREATE INDEX nodes_by_call ON nodes (conversation, call_id) WHERE call_id IS NOT NULL;
+CREATE INDEX nodes_by_call ON nodes (conversation, call_id) WHERE kind = 5; -- calls
 
 -- Pieces of the history, by the numbers of their nodes, and the words that occur in each, once. The texts
 -- themselves are in the records.

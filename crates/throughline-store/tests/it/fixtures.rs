@@ -103,6 +103,32 @@ impl Schema {
     }
 }
 
+/// A transaction that somebody else holds open.
+pub struct Held {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl Schema {
+    /// Begins a transaction behind the store's back, and leaves it open.
+    pub fn hold(&self, sql: &str) -> Held {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let connected = tokio_postgres::connect(&self.server, tokio_postgres::NoTls);
+        let (client, connection) = runtime.block_on(connected).unwrap();
+        runtime.spawn(connection);
+        let sql = format!("SET search_path = {}; BEGIN; {sql}", self.name);
+        runtime.block_on(client.batch_execute(&sql)).unwrap();
+        Held { runtime, client }
+    }
+}
+
+impl Held {
+    pub fn release(self) {
+        self.runtime.block_on(self.client.batch_execute("COMMIT")).unwrap();
+    }
+}
+
 impl Drop for Schema {
     fn drop(&mut self) {
         self.execute(&format!("DROP SCHEMA {} CASCADE", self.name));

@@ -93,17 +93,9 @@ fn tables_that_are_locked_are_busy_until_they_are_let_go() {
     let options = PostgresOptions { limit: Duration::from_millis(400), ..impatient() };
     let store: Store = Arc::new(Postgres::open(&schema.url(), options).unwrap());
     try_append(&store, "before").unwrap();
-    let locked = "BEGIN; LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(0.6); COMMIT";
-    let error = std::thread::scope(|scope| {
-        let holder = scope.spawn(|| schema.execute(locked));
-        let is_held = "SELECT count(*) FROM pg_locks JOIN pg_class ON pg_class.oid = relation
-            WHERE relname = 'nodes' AND mode = 'AccessExclusiveLock' AND granted
-                AND relnamespace = current_schema()::regnamespace";
-        while schema.ask(is_held) != ["1"] {}
-        let error = try_append(&store, "meanwhile").unwrap_err();
-        holder.join().unwrap();
-        error
-    });
+    let held = schema.hold("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE");
+    let error = try_append(&store, "meanwhile").unwrap_err();
+    held.release();
     assert!(error.is_passing(), "{error}");
     let tip = try_append(&store, "after").unwrap();
     assert_eq!(length(&store, &tip), 1);

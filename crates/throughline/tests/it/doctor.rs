@@ -115,8 +115,8 @@ fn a_postgresql_that_is_not_there_is_named_without_its_password() {
         run.stdout
     );
     let mut serve = Command::new(env!("CARGO_BIN_EXE_throughline"));
-    let output =
-        serve.arg("serve").current_dir(&folder).env_clear().env("SECRET", "hush-hush").output().unwrap();
+    serve.args(["serve", "--data", "data"]).current_dir(&folder).env_clear();
+    let output = serve.env("HOME", &folder).env("SECRET", "hush-hush").output().unwrap();
     assert_eq!(output.status.code(), Some(4));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("127.0.0.1:9/history") && !told.contains("hush-hush"), "{told}");
