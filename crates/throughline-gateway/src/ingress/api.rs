@@ -4,7 +4,7 @@
 //! knows. Lists come in pages: `next` is handed back as `after`.
 
 use super::reject::{own, reject, undecodable};
-use super::{Ingress, admit, body};
+use super::{Ingress, admit, body, live};
 use crate::gateway::now;
 use crate::switch;
 use crate::view;
@@ -37,6 +37,7 @@ pub fn routes(ingress: Ingress) -> Router<Ingress> {
         .route("/api/conversations/{id}/sent/{number}", get(sent))
         .route("/api/conversations/{id}/backend", put(switch_conversation))
         .route("/api/search", get(search))
+        .route("/api/events", get(live::events))
         .route("/api/backends", get(backends))
         .route("/api/active", put(switch_everything))
         .route_layer(from_fn_with_state(ingress, guarded))

@@ -5,6 +5,7 @@ pub mod body;
 mod conversations;
 mod guard;
 pub mod input_items;
+mod live;
 mod metrics;
 mod models;
 pub mod reject;

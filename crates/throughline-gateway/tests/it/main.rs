@@ -20,6 +20,7 @@ mod fallback;
 mod hang_up;
 mod house;
 mod listings;
+mod live;
 mod metrics;
 mod past;
 mod probe;
