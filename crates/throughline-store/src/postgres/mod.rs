@@ -111,7 +111,14 @@ impl Postgres {
         runtime.spawn(async move {
             let _ = opened.send(open(&opening).await);
         });
-        let connection = waiting.recv().map_err(|_| StoreError::Closed)??;
+        let connection = match waiting.recv().unwrap_or(Err(StoreError::Closed)) {
+            Ok(connection) => connection,
+            Err(error) => {
+                // Whoever opens it may be inside another runtime, where one may not be waited for.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
         let (batches, queue) = mpsc::channel(WAITING_MAX);
         let (written, bell_wanted) = (watch::Sender::new(0), Arc::new(Notify::new()));
         let rung = watch::Sender::new(0);
