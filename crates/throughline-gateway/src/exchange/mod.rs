@@ -2,7 +2,7 @@
 //!
 //! 1. The body is decoded; a bad one is refused in the client's own envelope.
 //! 2. The request is placed: which conversation, what of it is known, what the backend is to be shown.
-//! 3. It is written to the history, before anybody acts on it.
+//! 3. It is written to the history, with what is about to be sent, before anybody acts on it.
 //! 4. It is routed, and sent: rendered for the backend at hand, again in another form or to another backend
 //!    as the [attempts](crate::capability::Attempts) decide, as long as the client has not seen a byte.
 //! 5. The answer is relayed, and its end held back until the history has it.
@@ -135,7 +135,7 @@ impl Running {
         let route = routed(&setup, &*gateway.latest_standing().await, &headers, &ask, &placed)?;
         let recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
         let mut recorder = recorder.traced(trace);
-        recorder.begin(&placed, &ask, now()).await.map_err(|error| unrecorded(&error))?;
+        recorder.begin(&placed, &ask, now());
         let stamp = Stamp {
             id: id.into(),
             created_at: u64::try_from(now().0 / 1000).unwrap_or_default(),

@@ -15,6 +15,7 @@ use crate::gateway::now;
 use crate::trace;
 use crate::verdicts;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName};
 use throughline_core::{Dialect, EmbedForm, Ending, Failure, FailureKind, Reply, Strategy, Text};
 use throughline_store::{ProviderEvent, StoreError};
@@ -43,6 +44,9 @@ pub(super) enum Unopened {
     /// The attempt could not be recorded.
     Store(StoreError),
 }
+
+/// So much of an answer is joined into one write; what comes then goes into the next.
+const JOINED_BYTES_MAX: usize = 64 * 1024;
 
 /// Headers of the client that a backend of the same dialect understands.
 const FORWARDED: [&str; 4] = ["anthropic-beta", "anthropic-version", "openai-beta", "openai-organization"];
@@ -208,9 +212,32 @@ fn unreachable_backend(error: &EgressError) -> (Failed, Failure) {
     }
 }
 
-/// Moves what the backend says next through the relay; says whether there may be more.
+/// Moves what the backend says next through the relay, with all that has come by then; says whether there may
+/// be more.
+///
+/// The pieces of a burst reach this one by one, and the connection needs a turn to bring each: one turn is given
+/// to it in vain before what was joined goes out.
 pub(super) async fn pump(answered: &mut Answered, relay: &mut Relay, out: &mut String) -> bool {
-    match answered.chunk().await {
+    let mut more = take(answered.chunk().await, relay, out);
+    let mut waited = false;
+    while more && out.len() < JOINED_BYTES_MAX {
+        match answered.chunk().now_or_never() {
+            Some(chunk) => {
+                more = take(chunk, relay, out);
+                waited = false;
+            }
+            None if waited => break,
+            None => {
+                tokio::task::yield_now().await;
+                waited = true;
+            }
+        }
+    }
+    more
+}
+
+fn take(chunk: Result<Option<Bytes>, EgressError>, relay: &mut Relay, out: &mut String) -> bool {
+    match chunk {
         Ok(Some(bytes)) if relay.feed(&bytes, now(), out).is_ok() => relay.ending().is_none(),
         // The end, a broken connection and an event without end all leave the relay to say what that means.
         Ok(_) | Err(_) => {

@@ -1,7 +1,8 @@
 //! What an exchange writes into the history, and when.
 //!
 //! The request is on the disk before a backend sees it, and the answer before the client is told that it is
-//! over. What a long stream has brought so far is written along the way, without waiting for the disk.
+//! over: two waits for the disk, whatever happens in between. The request is written together with the first
+//! attempt. What a long stream has brought so far is written along the way, every so often, without waiting.
 
 use super::items;
 use super::place::Placed;
@@ -12,7 +13,7 @@ use crate::trace::Trace;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Origin, Reply, Stop, Text};
 use throughline_store::{
     Attempt, Batch, Durability, Exchange, ExchangeId, Extension, History, Moment, NewConversation,
@@ -29,12 +30,28 @@ pub struct Recorder {
     /// How large the prompt of the attempt under way is, as far as it is counted.
     pub sizing: Option<Sizing>,
     passes: bool,
+    /// The request, as long as it is not in the history.
+    opening: Vec<Write>,
     /// Whether the exchange is in the history, so that its end belongs there too.
     begun: bool,
+    /// Events that have come and are not in the history yet.
+    pending: Pending,
     telemetry: Arc<Telemetry>,
     arrived: Instant,
     trace: Option<Trace>,
 }
+
+/// Events that wait to be written.
+#[derive(Debug)]
+struct Pending {
+    events: Vec<ProviderEvent>,
+    bytes: usize,
+    since: Instant,
+}
+
+/// Events wait until there are so many bytes of them, or until the first has waited so long.
+const PENDING_BYTES_MAX: usize = 64 * 1024;
+const PENDING_TIME_MAX: Duration = Duration::from_secs(1);
 
 impl Recorder {
     /// Begins the record of an exchange whose request was read whole at `arrived`; with `passes`, failures to
@@ -42,8 +59,20 @@ impl Recorder {
     #[must_use]
     pub fn new(gateway: &Gateway, exchange: Exchange, passes: bool, arrived: Instant) -> Self {
         let (history, telemetry) = (Arc::clone(&gateway.history), Arc::clone(&gateway.telemetry));
-        let (sizing, trace) = (None, None);
-        Self { history, exchange, lapsed: false, sizing, passes, begun: false, telemetry, arrived, trace }
+        let pending = Pending { events: Vec::new(), bytes: 0, since: arrived };
+        Self {
+            history,
+            exchange,
+            lapsed: false,
+            sizing: None,
+            passes,
+            opening: Vec::new(),
+            begun: false,
+            pending,
+            telemetry,
+            arrived,
+            trace: None,
+        }
     }
 
     /// Has the exchange traced.
@@ -73,11 +102,9 @@ impl Recorder {
         self.exchange.before.as_ref()
     }
 
-    /// Writes the request: its conversation, its new entries, and that an answer is under way.
-    ///
-    /// # Errors
-    /// When the history cannot be written, unless that is to be passed over.
-    pub async fn begin(&mut self, placed: &Placed, ask: &Ask, now: Moment) -> Result<(), StoreError> {
+    /// Takes down the request: its conversation, and its new entries. It is written with the first attempt, or
+    /// with the end if there is none.
+    pub fn begin(&mut self, placed: &Placed, ask: &Ask, now: Moment) {
         let conversation = NewConversation {
             id: placed.conversation.clone(),
             at: now,
@@ -88,14 +115,7 @@ impl Recorder {
         let mut extension = self.extension(placed.parent.clone(), now);
         extension.extend(&ask.entries[placed.known..]);
         self.exchange.before = extension.tip();
-        let writes = vec![
-            Write::Conversation(conversation),
-            Write::Exchange(Box::new(self.exchange.clone())),
-            Write::Entries(extension),
-        ];
-        self.append(Batch::durable(writes)).await?;
-        self.begun = true;
-        Ok(())
+        self.opening = vec![Write::Conversation(conversation), Write::Entries(extension)];
     }
 
     /// Writes what the client is given before there is an answer, and waits until it is on the disk.
@@ -104,8 +124,7 @@ impl Recorder {
     /// When the history cannot be written, unless that is to be passed over.
     pub async fn queue(&mut self, answer: Text) -> Result<(), StoreError> {
         let exchange = self.exchange.id.clone();
-        let writes =
-            vec![Write::Exchange(Box::new(self.exchange.clone())), Write::Answer { exchange, json: answer }];
+        let writes = self.with_opening(vec![Write::Answer { exchange, json: answer }]);
         self.append(Batch::durable(writes)).await
     }
 
@@ -119,11 +138,11 @@ impl Recorder {
             self.telemetry.fell_back(&attempt.backend, fallback(before, &attempt));
         }
         self.exchange.attempts.push(attempt);
-        let writes = vec![
-            Write::Exchange(Box::new(self.exchange.clone())),
-            Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body },
-        ];
-        self.append(Batch::relaxed(writes)).await?;
+        // Nothing is sent that is not on the disk; further attempts change nothing about what was asked.
+        let is_first = !self.opening.is_empty();
+        let mut writes = self.with_opening(Vec::new());
+        writes.push(Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body });
+        self.append(if is_first { Batch::durable(writes) } else { Batch::relaxed(writes) }).await?;
         self.trace.iter_mut().for_each(Trace::attempt);
         if number == 0 {
             self.telemetry.added_before_backend(self.arrived.elapsed());
@@ -147,15 +166,15 @@ impl Recorder {
         }
     }
 
-    /// Writes events that have come, without waiting for the disk.
+    /// Takes down events that have come, and writes them every so often, without waiting for the disk.
     ///
     /// # Errors
     /// When the history cannot be written, unless that is to be passed over.
     pub async fn events(&mut self, events: Vec<ProviderEvent>) -> Result<(), StoreError> {
-        if events.is_empty() {
+        if !self.pending.take_in(events) {
             return Ok(());
         }
-        let write = self.events_write(events);
+        let write = self.events_write(Vec::new());
         self.append(Batch::relaxed(vec![write])).await
     }
 
@@ -183,8 +202,8 @@ impl Recorder {
         self.exchange.ending = Some(word_of(&reply.ending));
         self.exchange.status = Some(status);
         self.exchange.usage = reply.usage;
-        let mut writes = vec![self.events_write(events), Write::Entries(extension)];
-        writes.push(Write::Exchange(Box::new(self.exchange.clone())));
+        let events = self.events_write(events);
+        let mut writes = self.with_opening(vec![events, Write::Entries(extension)]);
         if let Some(sizing) = &mut self.sizing {
             writes.extend(sizing.lesson(reply, now).await);
         }
@@ -204,7 +223,8 @@ impl Recorder {
         self.exchange.ending = Some(Text::from_static("failed"));
         self.exchange.status = Some(status);
         self.count();
-        self.append(Batch::durable(vec![Write::Exchange(Box::new(self.exchange.clone()))])).await?;
+        let writes = self.ending_writes();
+        self.append(Batch::durable(writes)).await?;
         self.log();
         Ok(())
     }
@@ -250,7 +270,25 @@ impl Recorder {
         Extension::new(self.exchange.conversation.clone(), parent, now).of_exchange(self.exchange.id.clone())
     }
 
-    fn events_write(&self, events: Vec<ProviderEvent>) -> Write {
+    /// Returns `writes` behind the request, if that is still to be written, and the exchange as it is now.
+    fn with_opening(&mut self, writes: Vec<Write>) -> Vec<Write> {
+        let mut all = std::mem::take(&mut self.opening);
+        all.push(Write::Exchange(Box::new(self.exchange.clone())));
+        all.extend(writes);
+        all
+    }
+
+    /// Returns what is left to write about an exchange that no answer came of.
+    fn ending_writes(&mut self) -> Vec<Write> {
+        let pending = (!self.pending.events.is_empty()).then(|| self.events_write(Vec::new()));
+        self.with_opening(pending.into_iter().collect())
+    }
+
+    fn events_write(&mut self, events: Vec<ProviderEvent>) -> Write {
+        let mut all = std::mem::take(&mut self.pending.events);
+        self.pending.bytes = 0;
+        all.extend(events);
+        let events = all;
         let attempt = u32::try_from(self.exchange.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX);
         Write::Events { exchange: self.exchange.id.clone(), attempt, events }
     }
@@ -264,11 +302,14 @@ impl Recorder {
 
     async fn append(&mut self, batch: Batch) -> Result<(), StoreError> {
         let began = (batch.durability == Durability::Durable).then(Instant::now);
+        // Also while it is being written: whoever is dropped then cannot know whether it was.
+        let begun = std::mem::replace(&mut self.begun, true);
         let appended = self.history.append(batch).await;
         if let (Some(trace), Some(began)) = (&mut self.trace, began) {
             trace.phase("record", began);
         }
         if appended.is_err() {
+            self.begun = begun;
             self.telemetry.store_failed(StoreUse::Write);
         }
         match appended {
@@ -279,6 +320,21 @@ impl Recorder {
             }
             other => other.map(drop),
         }
+    }
+}
+
+impl Pending {
+    /// Takes in events and says whether it is time to write what there is.
+    fn take_in(&mut self, events: Vec<ProviderEvent>) -> bool {
+        if events.is_empty() {
+            return false;
+        }
+        if self.events.is_empty() {
+            self.since = Instant::now();
+        }
+        self.bytes += events.iter().map(|event| event.data.len()).sum::<usize>();
+        self.events.extend(events);
+        self.bytes >= PENDING_BYTES_MAX || self.since.elapsed() >= PENDING_TIME_MAX
     }
 }
 
@@ -304,7 +360,7 @@ impl Drop for Recorder {
     /// Writes how an exchange ended that nobody ended: its client went away before the answer began, and the
     /// server dropped everything that was under way for it.
     fn drop(&mut self) {
-        if self.begun && self.exchange.ended.is_none() {
+        if (self.begun || !self.opening.is_empty()) && self.exchange.ended.is_none() {
             self.call_off();
         }
         if let Some(trace) = self.trace.take() {
@@ -321,7 +377,7 @@ impl Recorder {
         self.exchange.ending = Some(word_of(&Ending::Cancelled));
         self.count();
         self.log();
-        let batch = Batch::durable(vec![Write::Exchange(Box::new(self.exchange.clone()))]);
+        let batch = Batch::durable(self.ending_writes());
         let history = Arc::clone(&self.history);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
