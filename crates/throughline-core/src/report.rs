@@ -42,7 +42,7 @@ pub enum Action {
 }
 
 /// What a change was made to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A top-level field of the request.
     Field(Text),
@@ -86,6 +86,12 @@ impl Report {
         self.note(action, Subject::Field(name.into()), reason);
     }
 
+    /// Puts the changes into an order that depends on nothing but what they are: that of the request.
+    pub fn sort(&mut self) {
+        self.changes
+            .sort_by(|a, b| (&a.subject, a.action, &a.reason).cmp(&(&b.subject, b.action, &b.reason)));
+    }
+
     /// Returns how many changes of that kind there are.
     #[must_use]
     pub fn count(&self, action: Action) -> usize {
@@ -106,6 +112,18 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_sorted_by_where_they_were_made() {
+        let place = |message| Some(Place { message, block: None });
+        let mut report = Report::default();
+        report.entry(Action::Renamed, place(2), "a");
+        report.entry(Action::Dropped, place(1), "b");
+        report.field(Action::Dropped, "top_k", "c");
+        report.sort();
+        let reasons: Vec<&str> = report.changes.iter().map(|change| change.reason.as_str()).collect();
+        assert_eq!(reasons, ["c", "b", "a"]);
+    }
 
     #[test]
     fn the_summary_counts_each_action() {

@@ -4,6 +4,7 @@ use crate::background::Background;
 use crate::config::{self, Backend, Config, Endpoint};
 use crate::drain::Drain;
 use crate::egress::{Egress, EgressError};
+use crate::exchange::Knowledge;
 use crate::gauges::Gauges;
 use crate::listing::{self, Listed, Listing};
 use crate::routing::Listings;
@@ -28,6 +29,8 @@ pub struct Gateway {
     pub history: Arc<dyn History>,
     /// What is counted.
     pub telemetry: Arc<Telemetry>,
+    /// What is known of conversations from their last requests.
+    pub knowledge: Knowledge,
     /// What is generated although nobody waits for it.
     pub background: Arc<Background>,
     /// What is waited for before the gateway stops.
@@ -98,7 +101,9 @@ impl Gateway {
         let is_shared = matches!(config.store.location, config::StoreLocation::Postgres(_));
         let setup = Setup::new(config, simulated.as_deref(), &telemetry, None)?;
         let standing = history.standing().await?;
+        let knowledge = Knowledge::new(setup.config.limits.known_bytes);
         Ok(Self {
+            knowledge,
             setup: RwLock::new(Arc::new(setup)),
             history,
             telemetry,
@@ -130,6 +135,7 @@ impl Gateway {
         let before = self.setup();
         let needs_restart = config::keep_fixed(&before.config, &mut config);
         let setup = Setup::new(config, self.simulated.as_deref(), &self.telemetry, Some(&before))?;
+        self.knowledge.limit(setup.config.limits.known_bytes);
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
         self.reloaded.notify_one();
         Ok(needs_restart)

@@ -28,6 +28,7 @@ pub struct Telemetry {
     reloads: Family<1>,
     switches: Family<0>,
     spans: Family<1>,
+    abridged: Family<0>,
     durations: Histogram,
     added: Sum,
 }
@@ -164,6 +165,11 @@ impl Telemetry {
                 "Spans of traces, by what became of them.",
                 ["outcome"],
             ),
+            abridged: Family::new(
+                "throughline_abridged_total",
+                "Requests that were sent without being read from their beginning.",
+                [],
+            ),
             durations: Histogram {
                 name: "throughline_exchange_duration_seconds",
                 help: "From a request, read whole, to the end of its answer.",
@@ -237,6 +243,11 @@ impl Telemetry {
         self.reloads.add([Text::from_static(outcome)], 1);
     }
 
+    /// Counts a request that was sent without being read from its beginning.
+    pub fn abridged(&self) {
+        self.abridged.add([], 1);
+    }
+
     /// Counts switches.
     pub fn switched(&self, times: usize) {
         self.switches.add([], times as u64);
@@ -272,6 +283,7 @@ impl Telemetry {
         self.reloads.write(&mut out);
         self.switches.write(&mut out);
         self.spans.write(&mut out);
+        self.abridged.write(&mut out);
         self.durations.write(&mut out);
         let name = "throughline_added_seconds";
         head(&mut out, name, "From a request, read whole, to the first request to a backend.", "summary");
@@ -431,7 +443,7 @@ mod tests {
         let text = Telemetry::new().text();
         let names: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-        assert_eq!(names.len(), 12);
+        assert_eq!(names.len(), 13);
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "docs/operations.md does not mention {name}");
         }

@@ -27,7 +27,9 @@ mod shape;
 mod status;
 mod streams;
 
-pub use dialects::{decode_document, decode_request, encode_items, encode_request};
+pub use dialects::{
+    decode_abridged, decode_document, decode_request, encode_items, encode_request, history_field,
+};
 pub use place::path;
 pub use replies::{decode_error, decode_reply, encode_error, encode_reply};
 pub use responses::ReasoningEvents;

@@ -72,6 +72,8 @@ pub struct LimitsSection {
     pub concurrent_requests: Option<NonZeroU32>,
     /// How long a request may take to arrive whole.
     pub request_timeout: Option<TimeLimit>,
+    /// The memory in which the beginnings of requests are known again; 0 for none.
+    pub known_bytes: Option<usize>,
 }
 
 /// `[[backends]]`

@@ -24,6 +24,7 @@ pub const KEYS: &[Key] = &[
     now("limits.header_bytes"),
     now("limits.concurrent_requests"),
     now("limits.request_timeout"),
+    now("limits.known_bytes"),
     now("backends[].name"),
     now("backends[].dialect"),
     now("backends[].base_url"),

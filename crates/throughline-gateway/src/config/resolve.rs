@@ -82,6 +82,8 @@ pub struct Limits {
     pub concurrent_requests: u32,
     /// How long a request may take to arrive whole.
     pub request_timeout: Duration,
+    /// How much memory may be used to know the beginnings of requests again.
+    pub known_bytes: usize,
 }
 
 /// A configured place that answers prompts.
@@ -349,7 +351,9 @@ impl Resolver<'_> {
             header_bytes: section.header_bytes.map_or(64 << 10, Into::into),
             concurrent_requests: section.concurrent_requests.map_or(1024, Into::into),
             request_timeout: section.request_timeout.map_or(Duration::from_secs(30), |limit| limit.0),
+            known_bytes: section.known_bytes.unwrap_or(32 << 20),
         };
+        self.note("limits.known_bytes", limits.known_bytes);
         self.note("limits.body_bytes", limits.body_bytes);
         self.note("limits.header_bytes", limits.header_bytes);
         self.note("limits.concurrent_requests", limits.concurrent_requests);

@@ -26,6 +26,7 @@ const MIDDLE: &str = r#"
 #header_bytes = 65536
 #concurrent_requests = 1024
 #request_timeout = "30s"
+#known_bytes = 33554432
 
 [history]
 #recent_calls_to_keep = 6

@@ -35,7 +35,7 @@ impl Running {
             Answer::Whole(reply, events) => self.answer_whole(&reply, &prompted, events).await,
             Answer::Stream(stream) => {
                 let (answered, relay, out) = *stream;
-                self.deliver_stream(answered, relay, out, &prompted).await
+                self.deliver_stream(answered, relay, out, prompted).await
             }
         }
     }
@@ -53,7 +53,14 @@ impl Running {
         if let Err(error) = self.recorder.end(reply, 200, answer, events, now()).await {
             return reject(self.ask.dialect, &unrecorded(&error));
         }
+        self.know(prompted, reply);
         self.response(Body::from(body), "application/json", prompted)
+    }
+
+    /// Remembers what the next request need not say again to be understood.
+    fn know(&mut self, prompted: &Prompted, reply: &Reply) {
+        let (request, answer) = ((&self.ask, &self.placed), (prompted, reply));
+        self.reading.learn(&self.gateway, &self.recorder, request, answer);
     }
 
     async fn deliver_stream(
@@ -61,18 +68,17 @@ impl Running {
         mut answered: Answered,
         mut relay: Relay,
         mut out: String,
-        prompted: &Prompted,
+        prompted: Prompted,
     ) -> Response {
         if !self.ask.stream {
             while relay.ending().is_none() && pump(&mut answered, &mut relay, &mut out).await {}
             let events = relay.take_events();
             let (reply, _) = relay.into_reply();
-            return self.answer_whole(&reply, prompted, events).await;
+            return self.answer_whole(&reply, &prompted, events).await;
         }
         let (sender, receiver) = mpsc::channel(PIECES_WAITING_MAX);
-        let response = self.response(body_of(receiver), "text/event-stream", prompted);
-        let forwards = prompted.forwards;
-        let stream = Stream { recorder: self.recorder, ask: self.ask, stamp: self.stamp, forwards, sender };
+        let response = self.response(body_of(receiver), "text/event-stream", &prompted);
+        let stream = Stream { running: self, prompted, sender };
         tokio::spawn(stream.drive(answered, relay, out));
         response
     }
@@ -108,10 +114,8 @@ fn say(response: &mut Response, name: &'static str, value: &str) {
 
 /// A streamed answer under way.
 struct Stream {
-    recorder: Recorder,
-    ask: Ask,
-    stamp: Stamp,
-    forwards: bool,
+    running: Running,
+    prompted: Prompted,
     sender: mpsc::Sender<Bytes>,
 }
 
@@ -130,7 +134,7 @@ impl Stream {
                 _ = pump(&mut answered, &mut relay, &mut out) => {}
             }
             let events = relay.take_events();
-            if let Err(error) = self.recorder.events(events).await {
+            if let Err(error) = self.running.recorder.events(events).await {
                 return self.unrecorded(&error).await;
             }
         }
@@ -155,25 +159,29 @@ impl Stream {
         whole: Option<Text>,
         events: Vec<ProviderEvent>,
     ) -> Result<(), StoreError> {
-        promise(&mut self.recorder, &self.ask, &self.stamp, reply, self.forwards);
-        let written = || Text::from(encode_reply(Dialect::Responses, reply, &self.stamp, &self.ask));
-        let answer = (self.ask.dialect == Dialect::Responses).then(|| whole.unwrap_or_else(written));
-        self.recorder.end(reply, 200, answer, events, now()).await
+        let Running { recorder, ask, stamp, .. } = &mut self.running;
+        promise(recorder, ask, stamp, reply, self.prompted.forwards);
+        let written = || Text::from(encode_reply(Dialect::Responses, reply, stamp, ask));
+        let answer = (ask.dialect == Dialect::Responses).then(|| whole.unwrap_or_else(written));
+        recorder.end(reply, 200, answer, events, now()).await?;
+        self.running.know(&self.prompted, reply);
+        Ok(())
     }
 
     async fn called_off(mut self, mut relay: Relay) {
         let events = relay.take_events();
         let (mut reply, _) = relay.into_reply();
         reply.ending = Ending::Cancelled;
-        if let Err(error) = self.recorder.end(&reply, 200, None, events, now()).await {
+        if let Err(error) = self.running.recorder.end(&reply, 200, None, events, now()).await {
             tracing::error!(%error, "a cancelled answer was not recorded");
         }
     }
 
     async fn unrecorded(self, error: &StoreError) {
-        let body = encode_error(self.ask.dialect, &unrecorded(error));
+        let dialect = self.running.ask.dialect;
+        let body = encode_error(dialect, &unrecorded(error));
         let mut event = String::new();
-        write_event(&mut event, (self.ask.dialect != Dialect::Chat).then_some("error"), &body);
+        write_event(&mut event, (dialect != Dialect::Chat).then_some("error"), &body);
         let _ = self.sender.send(Bytes::from(event)).await;
     }
 }

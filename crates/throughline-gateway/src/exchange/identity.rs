@@ -47,15 +47,23 @@ pub fn claim(headers: &HeaderMap, ask: &Ask) -> Claim {
     if let Some(id) = text(CONVERSATION_HEADER) {
         return Claim::Explicit(id.into());
     }
-    for (client, session, agent) in SESSIONS {
-        let Some(session) = text(session) else { continue };
+    let cache_key = || ask.settings.cache_key.as_ref().map(|key| Text::from(format!("cache-key:{key}")));
+    session(headers).or_else(cache_key).map_or(Claim::Nothing, Claim::Key)
+}
+
+/// Returns the session that the headers of a request name.
+#[must_use]
+pub fn session(headers: &HeaderMap) -> Option<Text> {
+    let text = |name: &str| text(headers, name);
+    SESSIONS.iter().find_map(|(client, session, agent)| {
+        let session = text(session)?;
         let agent = agent.and_then(text).map(|agent| format!("/{agent}")).unwrap_or_default();
-        return Claim::Key(Text::from(format!("{client}:{session}{agent}")));
-    }
-    match &ask.settings.cache_key {
-        Some(key) => Claim::Key(Text::from(format!("cache-key:{key}"))),
-        None => Claim::Nothing,
-    }
+        Some(Text::from(format!("{client}:{session}{agent}")))
+    })
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

@@ -15,25 +15,29 @@ mod deliver;
 mod footing;
 mod identity;
 mod items;
+mod known;
 mod open;
 mod permit;
 mod place;
 mod planning;
 mod prompting;
+mod reading;
 mod record;
 mod relay;
 mod sizing;
+mod stretch;
 mod warm;
 
 pub use count::count;
 pub use identity::{CONVERSATION_HEADER, conversation_mark};
+pub use known::Knowledge;
 
 use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
 use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};
 use crate::config::OnStoreFailure;
 use crate::egress::Presented;
 use crate::gateway::{Gateway, Setup, mint, now};
-use crate::ingress::reject::{own, reject, undecodable};
+use crate::ingress::reject::{own, reject};
 use crate::routing::{Asked, Destination, Route, RouteError, route};
 use crate::switch;
 use crate::telemetry::StoreUse;
@@ -44,12 +48,13 @@ use footing::Footing;
 use http::{HeaderMap, header};
 use open::Opened;
 use place::{PlaceError, Placed};
+use reading::Reading;
 use record::Recorder;
 use std::sync::Arc;
 use std::time::Instant;
 use throughline_core::{Ask, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
 use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError, Write};
-use throughline_wire::{Stamp, decode_request, status_of};
+use throughline_wire::{Stamp, status_of};
 
 /// The header by which a client chooses a backend.
 pub const BACKEND_HEADER: &str = "x-throughline-backend";
@@ -93,6 +98,7 @@ struct Running {
     footing: Option<Footing>,
     recorder: Recorder,
     stamp: Stamp,
+    reading: Reading,
 }
 
 /// Answers a request.
@@ -113,25 +119,21 @@ pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
 
 impl Running {
     async fn begin(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Self, Failure> {
-        let Incoming { dialect, headers, body, remembered, purpose } = incoming;
         let arrived = Instant::now();
         let setup = gateway.setup();
-        let ask = decode_request(dialect, body).map_err(|error| undecodable(&error))?;
-        background::check(&ask)?;
+        let id = mint();
+        let fresh = ConversationId::new(format!("conv_{id}"));
+        let (headers, purpose) = (incoming.headers.clone(), incoming.purpose);
+        let mut trace = setup.tracer.as_ref().map(|tracer| Trace::begin(tracer, &headers, arrived));
+        let began = Instant::now();
+        let (reading, ask, placed) = Reading::read(gateway, incoming, fresh).await?;
+        trace.iter_mut().for_each(|trace| trace.phase("place", began));
         if purpose == Purpose::Compact && ask.model.is_none() {
             return Err(Failure {
                 param: Some(Text::from_static("model")),
                 ..own(FailureKind::InvalidRequest, "throughline_invalid_request", "model: must be given")
             });
         }
-        let id = mint();
-        let fresh = ConversationId::new(format!("conv_{id}"));
-        let claim = identity::claim(&headers, &ask);
-        let mut trace = setup.tracer.as_ref().map(|tracer| Trace::begin(tracer, &headers, arrived));
-        let began = Instant::now();
-        let placed = place::place(&*gateway.history, claim, &ask, remembered.as_ref(), fresh).await;
-        let placed = placed.map_err(|error| misplaced(gateway, &error))?;
-        trace.iter_mut().for_each(|trace| trace.phase("place", began));
         let route = routed(&setup, &*gateway.latest_standing().await, &headers, &ask, &placed)?;
         let recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
         let mut recorder = recorder.traced(trace);
@@ -146,7 +148,19 @@ impl Running {
         let footing = footing::find(&*gateway.history, &ask, &placed, &destinations).await;
         let presented = Presented::of(&headers);
         let gateway = Arc::clone(gateway);
-        Ok(Self { gateway, setup, headers, presented, ask, placed, destinations, footing, recorder, stamp })
+        Ok(Self {
+            gateway,
+            setup,
+            headers,
+            presented,
+            ask,
+            placed,
+            destinations,
+            footing,
+            recorder,
+            stamp,
+            reading,
+        })
     }
 
     /// Has somebody answer, and delivers the answer.
@@ -173,7 +187,7 @@ impl Running {
                         Err(open::Unopened::Backend(failed, failure)) => {
                             attempts.handle_failure(failed, failure);
                         }
-                        Err(open::Unopened::Store(error)) => return Err(unrecorded(&error)),
+                        Err(open::Unopened::Own(failure)) => return Err(failure),
                     }
                 }
                 Step::Answer { lessons, .. } => {
@@ -199,7 +213,8 @@ impl Running {
         };
         let legs = self.destinations.iter().map(leg).collect();
         let is_tool = |kind: &Kind| matches!(kind, Kind::Called(_) | Kind::Returned(_));
-        let has_tool_history = self.placed.history.iter().any(|entry| is_tool(&entry.kind));
+        let has_tool_history =
+            self.reading.has_calls_besides() || self.placed.history.iter().any(|entry| is_tool(&entry.kind));
         // Any number will do that differs from one exchange to the next.
         let seed = self.stamp.id.bytes().fold(0_u64, |seed, byte| seed.rotate_left(5) ^ u64::from(byte));
         Attempts::new(legs, has_tool_history, RetryPolicy::default(), seed)

@@ -5,10 +5,10 @@
 
 use super::clients::reasoning_events;
 use super::permit::Permit;
-use super::prompting::{Prompted, Showing, prompt};
+use super::prompting::{Prompted, Showing};
 use super::relay::Relay;
 use super::sizing::Sizing;
-use super::{Running, backend_failed, record};
+use super::{Running, backend_failed, record, unrecorded};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
 use crate::egress::{Answered, EgressError, Request, path_of};
 use crate::gateway::now;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName};
 use throughline_core::{Dialect, EmbedForm, Ending, Failure, FailureKind, Reply, Strategy, Text};
-use throughline_store::{ProviderEvent, StoreError};
+use throughline_store::ProviderEvent;
 use throughline_wire::{decode_error, decode_reply, status_of};
 
 /// An answer that has begun.
@@ -41,12 +41,15 @@ pub(super) enum Answer {
 pub(super) enum Unopened {
     /// The backend failed, or refused.
     Backend(Failed, Failure),
-    /// The attempt could not be recorded.
-    Store(StoreError),
+    /// The request could not be rendered, or the attempt not be recorded.
+    Own(Failure),
 }
 
 /// So much of an answer is joined into one write; what comes then goes into the next.
 const JOINED_BYTES_MAX: usize = 64 * 1024;
+
+/// How many bytes of a request make a token, roughly: for requests that are not counted.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// Headers of the client that a backend of the same dialect understands.
 const FORWARDED: [&str; 4] = ["anthropic-beta", "anthropic-version", "openai-beta", "openai-organization"];
@@ -62,13 +65,17 @@ impl Running {
     pub(super) async fn open(&mut self, leg: usize, form: Form) -> Result<Opened, Unopened> {
         let destination = self.destinations[leg].clone();
         let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
-        let footing = self.footing.as_ref().filter(|_| form.state);
+        let footing = self.footing.clone().filter(|_| form.state);
+        if !self.surely_fits(&destination) {
+            self.read_whole().await.map_err(Unopened::Own)?;
+        }
         let planned = self.plan(&destination, footing.is_some()).await;
         let planned = planned.map_err(|failure| Unopened::Backend(TOO_LONG, failure))?;
         // What the backend keeps is the long form of what was shortened.
         let footing = footing.filter(|_| planned.is_none());
-        let showing = Showing { strategy, footing, keep: form.keep, planned: planned.as_ref() };
-        let mut prompted = prompt(&self.ask, &self.placed, &destination, showing);
+        let showing =
+            Showing { strategy, footing: footing.as_ref(), keep: form.keep, planned: planned.as_ref() };
+        let mut prompted = self.prompt(&destination, showing).await.map_err(Unopened::Own)?;
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
         let report = prompted.report_json(&self.ask);
@@ -80,9 +87,10 @@ impl Running {
             report,
             now(),
         );
-        let body = Bytes::from(prompted.body.clone());
+        let body = prompted.body.clone();
         self.recorder.sizing = Sizing::begin(&self.gateway, &mut prompted, self.ask.dialect);
-        self.recorder.attempt(attempt, body.clone()).await.map_err(Unopened::Store)?;
+        let recorded = self.recorder.attempt(attempt, body.clone()).await;
+        recorded.map_err(|error| Unopened::Own(unrecorded(&error)))?;
         let answered = self.send(&prompted, body).await;
         let opened = match answered {
             Ok(answered) => {
@@ -147,13 +155,15 @@ async fn read(
     }
     let input_tokens = match &mut running.recorder.sizing {
         Some(sizing) if !prompted.forwards => sizing.tokens().await,
+        None if prompted.abridged => u64::try_from(prompted.body.len() / BYTES_PER_TOKEN).ok(),
         Some(_) | None => None,
     };
     let mut way = prompted.way(&running.ask, &running.stamp, input_tokens);
     way.name_reasoning(reasoning_events(&running.headers));
     let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask));
     let (mut answered, mut out) = (answered, String::new());
-    while !relay.has_begun() && pump(&mut answered, &mut relay, &mut out).await {}
+    // One by one: what comes right behind the beginning may fail, and that is then told within the answer.
+    while !relay.has_begun() && take(answered.chunk().await, &mut relay, &mut out) {}
     match relay.ending() {
         Some(Ending::Failed(failure)) if relay.was_refused() => Err((NOT_ALLOWED, failure.clone())),
         Some(Ending::Failed(failure)) => {

@@ -6,9 +6,10 @@
 
 use super::compact;
 use super::identity::{Claim, conversation_mark};
+use super::known::{Abridged, Known};
 use std::collections::BTreeSet;
 use throughline_core::{Ask, ConversationId, Dialect, Entry, EntryId, Kind, Seal, Side, Text};
-use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chains};
+use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chain, chains};
 
 /// A request in its place.
 #[derive(Clone, Debug)]
@@ -153,22 +154,75 @@ async fn behind_response(
     })
 }
 
+/// Finds the place of a request that was read without what is settled of it; none if the record goes on
+/// otherwise than it did when that was last looked at.
+///
+/// # Errors
+/// When the history cannot be read.
+pub async fn place_abridged(
+    history: &dyn History,
+    claim: Claim,
+    abridged: &Abridged,
+    known: &Known,
+    fresh: ConversationId,
+) -> Result<Option<Placed>, PlaceError> {
+    let Abridged { ask, opening, .. } = abridged;
+    let (within, identified, key) = claimed(history, claim, &fresh).await?;
+    let mut chains = vec![known.chain()];
+    for entry in &ask.entries[*opening..] {
+        chains.push(chain(chains[chains.len() - 1], entry));
+    }
+    let located = history.locate(Locate::Prefix { within, chains }).await?;
+    let Some(Located { conversation, entry: Some(entry), known: found, .. }) = located else {
+        return Ok(None);
+    };
+    let Some(kept) = known.record_up_to(&entry) else { return Ok(None) };
+    let known = opening + found - 1;
+    let history = joined(ask, kept, known);
+    Ok(Some(Placed { conversation, identified, key, parent: Some(entry), known, history }))
+}
+
+/// Returns the whole of a request that was placed without what is settled of it.
+///
+/// # Errors
+/// When the history cannot be read.
+pub async fn unabridged(
+    history: &dyn History,
+    ask: &Ask,
+    (abridged, placed): (&Ask, &Placed),
+) -> Result<Placed, PlaceError> {
+    let kept = branch(history, placed.parent.as_ref()).await?;
+    let known = ask.entries.len() - (abridged.entries.len() - placed.known);
+    let mut history_of = joined(ask, kept, known);
+    compact::expand(history, &mut history_of).await?;
+    Ok(Placed { known, history: history_of, ..placed.clone() })
+}
+
+/// Returns the conversation that a request names, how, and by which key.
+async fn claimed(
+    history: &dyn History,
+    claim: Claim,
+    fresh: &ConversationId,
+) -> Result<(Option<ConversationId>, &'static str, Option<Text>), PlaceError> {
+    Ok(match claim {
+        Claim::Explicit(id) => (Some(ConversationId::new(id)), "header", None),
+        Claim::Compacted(id) => (Some(ConversationId::new(id)), "compaction", None),
+        Claim::Key(key) => {
+            let found = history.locate(Locate::Key(key.clone())).await?;
+            let id = found.map_or_else(|| fresh.clone(), |located| located.conversation);
+            (Some(id), "client session", Some(key))
+        }
+        Claim::Nothing => (None, "its beginning", None),
+    })
+}
+
 async fn by_claim(
     history: &dyn History,
     claim: Claim,
     ask: &Ask,
     fresh: ConversationId,
 ) -> Result<Placed, PlaceError> {
-    let (within, identified, key) = match claim {
-        Claim::Explicit(id) => (Some(ConversationId::new(id)), "header", None),
-        Claim::Compacted(id) => (Some(ConversationId::new(id)), "compaction", None),
-        Claim::Key(key) => {
-            let found = history.locate(Locate::Key(key.clone())).await?;
-            let id = found.map_or(fresh.clone(), |located| located.conversation);
-            (Some(id), "client session", Some(key))
-        }
-        Claim::Nothing => (None, "its beginning", None),
-    };
+    let (within, identified, key) = claimed(history, claim, &fresh).await?;
     let prefix = Locate::Prefix { within: within.clone(), chains: chains(&ask.entries) };
     let located = history.locate(prefix).await?;
     // Two conversations that open with the same words are not one, as long as nobody answered.
@@ -220,11 +274,13 @@ pub fn recognise(entries: &mut [Entry], known: &[Entry]) {
         },
         _ => None,
     };
-    for entry in entries.iter_mut().filter(|entry| entry.origin.is_none()) {
+    let thinks = |entry: &Entry| entry.origin.is_none() && matches!(entry.kind, Kind::Thought(_));
+    for entry in entries.iter_mut().filter(|entry| thinks(entry)) {
+        // What a client resends is mostly what was said last.
         let issued = match seal(entry) {
-            Some(sealed) => known.iter().find(|known| seal(known).as_ref() == Some(&sealed)),
+            Some(sealed) => known.iter().rev().find(|known| seal(known).as_ref() == Some(&sealed)),
             // A client whose dialect has no place for a foreign seal resends the words alone.
-            None => known.iter().find(|known| thinks_alike(entry, known)),
+            None => known.iter().rev().find(|known| thinks_alike(entry, known)),
         };
         entry.origin = issued.and_then(|issued| issued.origin.clone());
     }

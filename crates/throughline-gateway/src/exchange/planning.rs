@@ -101,6 +101,15 @@ impl Running {
         Ok((!plan.is_untouched()).then(|| Planned { since: since.filter(|_| !plan.is_step), plan }))
     }
 
+    /// Says whether a request that was not read whole is surely small enough for a destination, by the bytes
+    /// of its body: those of its texts are fewer.
+    pub(super) fn surely_fits(&self, destination: &Destination) -> bool {
+        let Some(bytes) = self.reading.bytes_if_abridged() else { return true };
+        let limits = Limits::of(destination, &self.ask);
+        let holds = |limit: Tokens| bytes as u64 / BYTES_PER_TOKEN_MIN <= limit.0;
+        limits.budget.tool_history.is_none() && limits.budget.limit().is_none_or(holds)
+    }
+
     /// Returns what was decided about this conversation for a backend, and in which exchange.
     ///
     /// What cannot be read is decided anew: the prompt is then another one, and as good.

@@ -8,8 +8,9 @@ use super::relay::{Terms, Way};
 use super::sizing::Countable;
 use crate::config::Backend;
 use crate::routing::Destination;
+use bytes::Bytes;
 use throughline_core::{
-    Action, Ask, Dialect, Entry, Kind, Origin, Prompt, Report, Strategy, Subject, Target, Text, Tool,
+    Action, Ask, Dialect, Entry, Kind, Origin, Prompt, Report, Side, Strategy, Subject, Target, Text, Tool,
     ToolChoice, ToolForm, prepare,
 };
 use throughline_wire::json::Writer;
@@ -18,7 +19,7 @@ use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path};
 /// A request rendered for one backend, with what it takes to read the answer.
 pub struct Prompted {
     /// The body to send.
-    pub body: String,
+    pub body: Bytes,
     /// What was changed.
     pub report: Report,
     /// Puts the answer back into the client's terms.
@@ -33,6 +34,10 @@ pub struct Prompted {
     pub countable: Countable,
     /// What was decided about what is shown, as the record keeps it, and how many changes that made.
     plan: Option<(Text, usize)>,
+    /// Whether it would matter to this request if there were more history before it.
+    pub needs_whole: bool,
+    /// Whether there is more in the body than what is counted.
+    pub abridged: bool,
 }
 
 /// How a request is shown to a backend.
@@ -87,14 +92,29 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         report.note(Action::Dropped, Subject::Tool(tool.name.clone()), reason);
     }
     let body = encode_request(&prompt, &mut report);
-    let restorer = Restorer::new(&prompt);
+    if plan.is_none() {
+        // The changes of a plan come first, and the record counts on that.
+        report.sort();
+    }
+    let (restorer, needs_whole) = (Restorer::new(&prompt), needs_whole(&prompt));
     // A client that left its answer to be generated knows it by an id of ours.
     let forwards = forwards(&prompt) && !background::is_wanted(ask);
     let continues = showing.footing.is_some();
     let format = expanded.settings.format.clone();
     let countable = Countable { entries: prompt.entries, tools: prompt.tools, format };
-    let destination = destination.clone();
-    Prompted { body, report, restorer, forwards, destination, continues, countable, plan }
+    let (destination, body) = (destination.clone(), body.into());
+    Prompted {
+        body,
+        report,
+        restorer,
+        forwards,
+        destination,
+        continues,
+        countable,
+        plan,
+        needs_whole,
+        abridged: false,
+    }
 }
 
 /// Returns the history that a backend is shown if all of it fits.
@@ -164,7 +184,33 @@ fn forwards(prompt: &Prompt<'_>) -> bool {
         && (prompt.rules.custom_tools || !prompt.ask.tools.iter().any(is_custom))
 }
 
+/// Says whether the beginning of a turn under way decides about reasoning: the rounds of a tool loop are one
+/// turn, and if the last of them does not open with a thought, the first has to.
+fn needs_whole(prompt: &Prompt<'_>) -> bool {
+    let asked = prompt.ask.settings.reasoning.as_ref().filter(|reasoning| !reasoning.is_off());
+    if asked.is_none() || !prompt.rules.reasoning.leads_open_turn {
+        return false;
+    }
+    let mut rounds = prompt.entries.chunk_by(|a, b| is_assistant(a) == is_assistant(b)).rev();
+    let last = match rounds.next() {
+        Some(round) if is_assistant(&round[0]) => Some(round),
+        Some(round) if round.iter().any(|entry| entry.as_return().is_some()) => rounds.next(),
+        _ => None,
+    };
+    last.is_some_and(|round| !matches!(round[0].kind, Kind::Thought(_)))
+}
+
+fn is_assistant(entry: &Entry) -> bool {
+    entry.side() == Side::Assistant
+}
+
 impl Prompted {
+    /// Says whether something was taken out because not everything fits.
+    #[must_use]
+    pub const fn is_planned(&self) -> bool {
+        self.plan.is_some()
+    }
+
     /// Returns how the answer's events reach the client; `input_tokens` is what the prompt is thought to take.
     #[must_use]
     pub fn way(&self, ask: &Ask, stamp: &Stamp, input_tokens: Option<u64>) -> Way {

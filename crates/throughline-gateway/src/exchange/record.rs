@@ -102,6 +102,20 @@ impl Recorder {
         self.exchange.before.as_ref()
     }
 
+    /// Returns the last entries of the request and of its answer.
+    #[must_use]
+    pub fn tips(&self) -> (Option<EntryId>, Option<EntryId>) {
+        (self.exchange.before.clone(), self.exchange.after.clone())
+    }
+
+    /// Returns what a reply says, as it is kept.
+    #[must_use]
+    pub fn said(&self, reply: &Reply) -> Vec<Entry> {
+        let origin = self.origin(reply);
+        let kept = |entry: &Entry| Entry { origin: origin.clone(), place: None, ..entry.clone() };
+        reply.entries.iter().map(kept).collect()
+    }
+
     /// Takes down the request: its conversation, and its new entries. It is written with the first attempt, or
     /// with the end if there is none.
     pub fn begin(&mut self, placed: &Placed, ask: &Ask, now: Moment) {
@@ -190,12 +204,12 @@ impl Recorder {
         events: Vec<ProviderEvent>,
         now: Moment,
     ) -> Result<(), StoreError> {
-        let origin = self.origin(reply);
+        let said = self.said(reply);
         let mut extension = self.extension(self.exchange.before.clone(), now);
         let items = answer.as_deref().map_or_else(Vec::new, |answer| items::ids(answer, &reply.entries));
         let items = items.into_iter().chain(std::iter::repeat(None));
-        for (entry, item) in reply.entries.iter().zip(items) {
-            extension.push_item(&Entry { origin: origin.clone(), place: None, ..entry.clone() }, item);
+        for (entry, item) in said.iter().zip(items) {
+            extension.push_item(entry, item);
         }
         self.exchange.after = extension.tip();
         self.exchange.ended = Some(now);

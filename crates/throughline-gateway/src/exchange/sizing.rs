@@ -57,7 +57,8 @@ impl Sizing {
         let destination = prompted.destination.clone();
         let gauge = gateway.gauges.of(&gateway.standing(), &destination);
         let states_size = !prompted.forwards && client == Dialect::Messages;
-        if !gauge.learns() && !states_size {
+        // What was left out is not counted, and a part teaches nothing about the whole.
+        if prompted.abridged || (!gauge.learns() && !states_size) {
             return None;
         }
         let countable = std::mem::take(&mut prompted.countable);

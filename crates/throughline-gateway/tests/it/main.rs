@@ -19,6 +19,7 @@ mod failover;
 mod fallback;
 mod hang_up;
 mod house;
+mod known;
 mod listings;
 mod live;
 mod metrics;

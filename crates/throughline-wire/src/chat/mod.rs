@@ -39,4 +39,4 @@ pub(crate) use stream_decoder::StreamDecoder;
 pub(crate) use stream_encoder::StreamEncoder;
 
 /// What the id of a call begins with that the client gave none.
-const WITHOUT_ID: &str = "call_without_id_";
+pub(crate) const WITHOUT_ID: &str = "call_without_id_";

@@ -1,0 +1,135 @@
+//! A request read and placed: without what is settled of it where that is known, and else whole.
+
+use super::known::{Abridged, Address, Known, Lesson};
+use super::place::{self, PlaceError, Placed};
+use super::prompting::{Prompted, Showing, prompt};
+use super::record::Recorder;
+use super::{Incoming, Purpose, Running, background, identity, misplaced};
+use crate::gateway::Gateway;
+use crate::ingress::reject::undecodable;
+use crate::routing::Destination;
+use std::sync::Arc;
+use throughline_core::{Ask, ConversationId, Dialect, Failure, Reply};
+use throughline_wire::decode_request;
+
+/// How a request was read.
+#[derive(Debug)]
+pub struct Reading {
+    body: Arc<str>,
+    /// Where what is known of it is to be found, if it is remembered at all.
+    address: Option<Address>,
+    /// What it was read with, if it was not read whole.
+    known: Option<Arc<Known>>,
+}
+
+impl Reading {
+    /// Reads a request and finds its place.
+    ///
+    /// # Errors
+    /// When the body cannot be understood, or the request has no place.
+    pub async fn read(
+        gateway: &Gateway,
+        incoming: Incoming,
+        fresh: ConversationId,
+    ) -> Result<(Self, Ask, Placed), Failure> {
+        let Incoming { dialect, headers, body, remembered, purpose } = incoming;
+        let body: Arc<str> = body.into();
+        // Whatever else is done with a history is done with all of it.
+        let address = gateway.knowledge.address(dialect, identity::session(&headers), &body);
+        let address = address.filter(|_| purpose == Purpose::Answer);
+        let known = address.as_ref().and_then(|address| gateway.knowledge.recall(address, &body));
+        let mut reading = Self { body, address, known };
+        let misplaced = |error: PlaceError| misplaced(gateway, &error);
+        if let Some((known, abridged)) = reading.abridge(dialect) {
+            let claim = identity::claim(&headers, &abridged.ask);
+            let placed = place::place_abridged(&*gateway.history, claim, &abridged, &known, fresh.clone());
+            if let Some(placed) = placed.await.map_err(misplaced)? {
+                return Ok((reading, abridged.ask, placed));
+            }
+        }
+        reading.known = None;
+        let ask = reading.decode(dialect)?;
+        background::check(&ask)?;
+        let claim = identity::claim(&headers, &ask);
+        let placed = place::place(&*gateway.history, claim, &ask, remembered.as_ref(), fresh);
+        let placed = placed.await.map_err(misplaced)?;
+        Ok((reading, ask, placed))
+    }
+
+    fn abridge(&self, dialect: Dialect) -> Option<(Arc<Known>, Abridged)> {
+        let known = self.known.as_ref()?;
+        let abridged = known.abridge(dialect, &self.body)?;
+        // What runs in the background, or is refused for asking that wrongly, is looked at whole.
+        let is_usual = background::check(&abridged.ask).is_ok() && !background::is_wanted(&abridged.ask);
+        is_usual.then(|| (Arc::clone(known), abridged))
+    }
+
+    fn decode(&self, dialect: Dialect) -> Result<Ask, Failure> {
+        decode_request(dialect, Arc::clone(&self.body)).map_err(|error| undecodable(&error))
+    }
+
+    /// Returns how many bytes the whole request has, if not all of it was read.
+    pub fn bytes_if_abridged(&self) -> Option<usize> {
+        self.known.as_ref().map(|_| self.body.len())
+    }
+
+    /// Says whether there are calls in what was left out.
+    pub fn has_calls_besides(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.has_calls())
+    }
+
+    /// Remembers what is known of the conversation after an answer.
+    pub fn learn(
+        &mut self,
+        gateway: &Gateway,
+        recorder: &Recorder,
+        (ask, placed): (&Ask, &Placed),
+        (prompted, reply): (&Prompted, &Reply),
+    ) {
+        let Some(address) = self.address.take().filter(|_| !recorder.lapsed) else { return };
+        let (before, after) = recorder.tips();
+        let reply = recorder.said(reply);
+        let (body, known) = (Arc::clone(&self.body), self.known.clone());
+        let lesson = Lesson { address, body, known, ask, placed, prompted, reply, before, after };
+        gateway.knowledge.learn(&lesson);
+    }
+}
+
+impl Running {
+    /// Renders the request for a destination; reads it whole if it must be whole for that.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub(super) async fn prompt(
+        &mut self,
+        destination: &Destination,
+        showing: Showing<'_>,
+    ) -> Result<Prompted, Failure> {
+        if let Some(known) = self.reading.known.clone() {
+            let (body, ask, placed) = (&self.reading.body, &self.ask, &self.placed);
+            if let Some(prompted) = known.prompt(body, ask, placed, destination, showing) {
+                self.gateway.telemetry.abridged();
+                return Ok(prompted);
+            }
+            self.read_whole().await?;
+        }
+        Ok(prompt(&self.ask, &self.placed, destination, showing))
+    }
+
+    /// Reads the request whole, if it was not.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub(super) async fn read_whole(&mut self) -> Result<(), Failure> {
+        if self.reading.known.is_none() {
+            return Ok(());
+        }
+        let ask = self.reading.decode(self.ask.dialect)?;
+        let abridged = (&self.ask, &self.placed);
+        let placed = place::unabridged(&*self.gateway.history, &ask, abridged).await;
+        self.placed = placed.map_err(|error| misplaced(&self.gateway, &error))?;
+        self.ask = ask;
+        self.reading.known = None;
+        Ok(())
+    }
+}
