@@ -206,6 +206,28 @@ pub enum Side {
 }
 
 impl Entry {
+    /// The namespace of calls that the gateway answers itself. No client declared the tool, and none sees the
+    /// call: the namespace is a mark in the record, and never sent.
+    pub const OWN_TOOLS: &str = "throughline";
+
+    /// The tool's name in results of such calls.
+    pub const OWN_RESULT: &str = "throughline.recall";
+
+    /// The same, where the call stood beside calls of the client's own tools.
+    pub const OWN_RESULT_BESIDE: &str = "throughline.recall.beside";
+
+    /// Says whether clients are not shown the entry: a call that the gateway answered itself, or its result.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        match &self.kind {
+            Kind::Called(call) => call.namespace.as_deref() == Some(Self::OWN_TOOLS),
+            Kind::Returned(returned) => {
+                matches!(returned.name.as_deref(), Some(Self::OWN_RESULT | Self::OWN_RESULT_BESIDE))
+            }
+            _ => false,
+        }
+    }
+
     /// Returns an entry that was made here, with no wire form.
     #[must_use]
     pub fn new(kind: Kind) -> Self {

@@ -4,8 +4,8 @@
 //! dialect has no place for, without the ids of items, with other white space in its JSON, under a system
 //! prompt that names the hour. A chain therefore covers what was *said* to and by the model (roles, texts,
 //! calls, results) and neither how it stood on the wire nor who said it. Some entries are silent, and leave
-//! the chain as it is: reasoning, handovers and summaries, instructions, and whatever the operator says
-//! before the conversation's first word. What a chain does not cover is still stored, entry by entry.
+//! the chain as it is: reasoning, handovers and summaries, instructions, calls that clients are not shown, and
+//! whatever the operator says before the conversation's first word. What a chain does not cover is still stored, entry by entry.
 //!
 //! The function is part of the stored format: see docs/decisions/0006.
 
@@ -77,6 +77,7 @@ impl Saying {
         match &entry.kind {
             Kind::Thought(_) | Kind::HandedOver(_) | Kind::Summarised(_) => return Self::Silent,
             Kind::Said(said) if said.standing => return Self::Silent,
+            Kind::Called(_) | Kind::Returned(_) if entry.is_hidden() => return Self::Silent,
             Kind::Said(said) => {
                 says.tag(role_tag(said.role));
                 says.parts(&said.parts);
@@ -202,6 +203,14 @@ mod tests {
         let thought = Entry::new(Kind::Thought(Thought { content: vec!["hm".into()], ..Thought::default() }));
         let full = last(&[user("a"), thought, call(Some("item_1"))]);
         assert_eq!(full, last(&[user("a"), call(None)]));
+    }
+
+    #[test]
+    fn what_clients_are_not_shown_does_not_count() {
+        let mut hidden = call(None);
+        let Kind::Called(of) = &mut hidden.kind else { panic!("no call") };
+        of.namespace = Some(Entry::OWN_TOOLS.into());
+        assert_eq!(last(&[user("a"), hidden, call(None)]), last(&[user("a"), call(None)]));
     }
 
     #[test]

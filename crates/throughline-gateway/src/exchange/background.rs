@@ -6,8 +6,9 @@
 
 use super::open::{Answer, Opened, pump};
 use super::relay::{Relay, Terms, rename};
-use super::{Running, unrecorded};
+use super::{Running, broken_off, unrecorded};
 use crate::background::{Job, UnderWay};
+use crate::capability::Form;
 use crate::elsewhere;
 use crate::gateway::now;
 use crate::ingress::reject::{own, reject};
@@ -102,17 +103,28 @@ impl Running {
     /// Takes in what the backend says, up to its end or until it is called off.
     async fn listen(&mut self, opened: Opened, job: &Job) -> Result<Heard, StoreError> {
         self.recorder.attempt_ended(Some(200), None, now());
+        let sent = opened.sent;
         let (mut answered, mut relay, mut out) = match opened.answer {
             Answer::Whole(reply, events) => {
                 job.say(stored::event("response.in_progress", 1, &self.in_status("in_progress")));
-                return Ok(Heard { reply: *reply, events, closing: String::new() });
+                return Ok(self.listen_whole(reply, events, sent).await);
             }
             Answer::Stream(stream) => *stream,
+            Answer::Rest(_) => {
+                let reply = nothing(Ending::Failed(broken_off()));
+                return Ok(Heard { reply, events: Vec::new(), closing: String::new() });
+            }
         };
         loop {
             say_all(job, &std::mem::take(&mut out));
             if relay.ending().is_some() {
-                return Ok(Heard::of(relay));
+                let Some(rest) = self.follow(&mut relay, sent).await else {
+                    let mut heard = Heard::of(relay);
+                    self.recollect(&mut heard.reply, sent);
+                    return Ok(heard);
+                };
+                (answered, out) = rest;
+                continue;
             }
             tokio::select! {
                 () = job.called_off() => relay.call_off(&mut out),
@@ -122,10 +134,30 @@ impl Running {
         }
     }
 
+    /// Takes in answers that come whole, until one is for the client.
+    async fn listen_whole(
+        &mut self,
+        mut reply: Box<Reply>,
+        mut events: Vec<ProviderEvent>,
+        sent: (usize, Form),
+    ) -> Heard {
+        while self.recollect(&mut reply, sent) {
+            let next = self.ask_again(&reply, std::mem::take(&mut events), sent, None).await;
+            (reply, events) = match next {
+                Ok(Opened { answer: Answer::Whole(reply, events), .. }) => (reply, events),
+                Ok(_) => (Box::new(nothing(Ending::Failed(broken_off()))), Vec::new()),
+                Err(failure) => (Box::new(nothing(Ending::Failed(failure))), Vec::new()),
+            };
+        }
+        Heard { reply: *reply, events, closing: String::new() }
+    }
+
     /// Writes how the answer ended, then says so to whoever follows it.
     async fn finish(&mut self, heard: Result<Heard, StoreError>, job: &Job) -> Result<(), StoreError> {
-        let Heard { reply, events, closing } = heard?;
-        let answer = self.settled(&encode_reply(self.ask.dialect, &reply, &self.stamp, &self.ask));
+        let Heard { mut reply, events, closing } = heard?;
+        let shown = self.shown_reply(&mut reply);
+        let shown = shown.as_ref().unwrap_or(&reply);
+        let answer = self.settled(&encode_reply(self.ask.dialect, shown, &self.stamp, &self.ask));
         let status = match &reply.ending {
             Ending::Failed(failure) => status_of(failure.kind),
             _ => 200,

@@ -20,6 +20,7 @@ use throughline_wire::decode_request;
 pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<u64, Failure> {
     let ask = decode_request(incoming.dialect, incoming.body).map_err(|error| undecodable(&error))?;
     let placed = Placed {
+        turn: Vec::new(),
         conversation: ConversationId::new(mint()),
         identified: "counting",
         key: None,

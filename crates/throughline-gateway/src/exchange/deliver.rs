@@ -7,7 +7,8 @@ use super::open::{Answer, Opened, pump};
 use super::prompting::Prompted;
 use super::record::Recorder;
 use super::relay::{Relay, Terms, rename};
-use super::{Running, unrecorded};
+use super::{Running, broken_off, unrecorded};
+use crate::capability::Form;
 use crate::egress::Answered;
 use crate::gateway::now;
 use crate::ingress::reject::reject;
@@ -29,31 +30,40 @@ const PIECES_WAITING_MAX: usize = 64;
 impl Running {
     /// Delivers an answer that has begun.
     pub(super) async fn deliver(mut self, opened: Opened) -> Response {
-        let Opened { prompted, answer } = opened;
-        self.recorder.attempt_ended(Some(200), None, now());
-        match answer {
-            Answer::Whole(reply, events) => self.answer_whole(&reply, &prompted, events).await,
-            Answer::Stream(stream) => {
-                let (answered, relay, out) = *stream;
-                self.deliver_stream(answered, relay, out, prompted).await
+        let mut opened = opened;
+        loop {
+            let Opened { prompted, sent, answer } = opened;
+            self.recorder.attempt_ended(Some(200), None, now());
+            let (mut reply, events) = match answer {
+                Answer::Whole(reply, events) => (reply, events),
+                Answer::Stream(stream) => return self.deliver_stream(*stream, prompted, sent).await,
+                Answer::Rest(_) => return self.give_up(broken_off()).await,
+            };
+            if !self.recollect(&mut reply, sent) {
+                return self.answer_whole(*reply, &prompted, events).await;
+            }
+            match self.ask_again(&reply, events, sent, None).await {
+                Ok(next) => opened = next,
+                Err(failure) => return self.give_up(failure).await,
             }
         }
     }
 
     async fn answer_whole(
         &mut self,
-        reply: &Reply,
+        mut reply: Reply,
         prompted: &Prompted,
         events: Vec<ProviderEvent>,
     ) -> Response {
-        let body = encode_reply(self.ask.dialect, reply, &self.stamp, &self.ask);
+        let shown = self.shown_reply(&mut reply);
+        let body = encode_reply(self.ask.dialect, shown.as_ref().unwrap_or(&reply), &self.stamp, &self.ask);
         let body = rename(&body, &Terms::of(&self.ask)).unwrap_or(body);
-        promise(&mut self.recorder, &self.ask, &self.stamp, reply, prompted.forwards);
+        promise(&mut self.recorder, &self.ask, &self.stamp, &reply, prompted.forwards);
         let answer = (self.ask.dialect == Dialect::Responses).then(|| Text::from(body.as_str()));
-        if let Err(error) = self.recorder.end(reply, 200, answer, events, now()).await {
+        if let Err(error) = self.recorder.end(&reply, 200, answer, events, now()).await {
             return reject(self.ask.dialect, &unrecorded(&error));
         }
-        self.know(prompted, reply);
+        self.know(prompted, &reply);
         self.response(Body::from(body), "application/json", prompted)
     }
 
@@ -65,20 +75,31 @@ impl Running {
 
     async fn deliver_stream(
         mut self,
-        mut answered: Answered,
-        mut relay: Relay,
-        mut out: String,
+        (mut answered, mut relay, mut out): (Answered, Relay, String),
         prompted: Prompted,
+        sent: (usize, Form),
     ) -> Response {
         if !self.ask.stream {
-            while relay.ending().is_none() && pump(&mut answered, &mut relay, &mut out).await {}
+            loop {
+                while relay.ending().is_none() && pump(&mut answered, &mut relay, &mut out).await {}
+                match self.follow(&mut relay, sent).await {
+                    Some((next, _)) => answered = next,
+                    None => break,
+                }
+            }
             let events = relay.take_events();
-            let (reply, _) = relay.into_reply();
-            return self.answer_whole(&reply, &prompted, events).await;
+            let (mut reply, _) = relay.into_reply();
+            if let Ending::Failed(failure) = &reply.ending
+                && self.recalls.have_begun()
+            {
+                return self.give_up(failure.clone()).await;
+            }
+            self.recollect(&mut reply, sent);
+            return self.answer_whole(reply, &prompted, events).await;
         }
         let (sender, receiver) = mpsc::channel(PIECES_WAITING_MAX);
         let response = self.response(body_of(receiver), "text/event-stream", &prompted);
-        let stream = Stream { running: self, prompted, sender };
+        let stream = Stream { running: self, prompted, sent, sender };
         tokio::spawn(stream.drive(answered, relay, out));
         response
     }
@@ -116,6 +137,8 @@ fn say(response: &mut Response, name: &'static str, value: &str) {
 struct Stream {
     running: Running,
     prompted: Prompted,
+    /// To whom the request went, and in which form.
+    sent: (usize, Form),
     sender: mpsc::Sender<Bytes>,
 }
 
@@ -126,13 +149,16 @@ impl Stream {
                 return self.called_off(relay).await;
             }
             if relay.ending().is_some() {
-                break;
+                let Some(rest) = self.running.follow(&mut relay, self.sent).await else { break };
+                (answered, out) = rest;
+                continue;
             }
             tokio::select! {
                 // A client that is gone is noticed also while the backend is silent.
                 () = self.sender.closed() => return self.called_off(relay).await,
                 _ = pump(&mut answered, &mut relay, &mut out) => {}
             }
+            // The events of an answer that is not the last are written with it.
             let events = relay.take_events();
             if let Err(error) = self.running.recorder.events(events).await {
                 return self.unrecorded(&error).await;
@@ -146,7 +172,7 @@ impl Stream {
         let events = relay.take_events();
         let whole = relay.take_whole();
         let (reply, closing) = relay.into_reply();
-        if let Err(error) = self.end(&reply, whole, events).await {
+        if let Err(error) = self.end(reply, whole, events).await {
             return self.unrecorded(&error).await;
         }
         // A client that is gone by now has all it waited for.
@@ -155,22 +181,26 @@ impl Stream {
 
     async fn end(
         &mut self,
-        reply: &Reply,
+        mut reply: Reply,
         whole: Option<Text>,
         events: Vec<ProviderEvent>,
     ) -> Result<(), StoreError> {
+        self.running.recollect(&mut reply, self.sent);
+        let shown = self.running.shown_reply(&mut reply);
         let Running { recorder, ask, stamp, .. } = &mut self.running;
-        promise(recorder, ask, stamp, reply, self.prompted.forwards);
-        let written = || Text::from(encode_reply(Dialect::Responses, reply, stamp, ask));
+        promise(recorder, ask, stamp, &reply, self.prompted.forwards);
+        let shown = shown.as_ref().unwrap_or(&reply);
+        let written = || Text::from(encode_reply(Dialect::Responses, shown, stamp, ask));
         let answer = (ask.dialect == Dialect::Responses).then(|| whole.unwrap_or_else(written));
-        recorder.end(reply, 200, answer, events, now()).await?;
-        self.running.know(&self.prompted, reply);
+        recorder.end(&reply, 200, answer, events, now()).await?;
+        self.running.know(&self.prompted, &reply);
         Ok(())
     }
 
     async fn called_off(mut self, mut relay: Relay) {
         let events = relay.take_events();
         let (mut reply, _) = relay.into_reply();
+        self.running.recollect(&mut reply, self.sent);
         reply.ending = Ending::Cancelled;
         if let Err(error) = self.running.recorder.end(&reply, 200, None, events, now()).await {
             tracing::error!(%error, "a cancelled answer was not recorded");

@@ -47,7 +47,10 @@ pub async fn find(
     destinations.iter().find(may_keep)?;
     // What stands in for something else is put in its place, for which the whole history is needed.
     let refers = |entry: &Entry| matches!(entry.kind, Kind::Reference { .. });
-    if ask.entries.iter().any(refers) || compact::is_held(ask) || !answers_all_calls(ask, placed) {
+    // What the gateway answered itself the backend does not have.
+    let is_hidden = placed.history.iter().any(Entry::is_hidden);
+    if is_hidden || ask.entries.iter().any(refers) || compact::is_held(ask) || !answers_all_calls(ask, placed)
+    {
         return None;
     }
     let read = async {
@@ -221,7 +224,9 @@ fn kept_attempt(exchange: &Exchange) -> Option<&Attempt> {
     let attempt = exchange.attempts.last()?;
     let is_native = attempt.strategy.as_ref().is_some_and(|strategy| *strategy == Strategy::Native.name());
     let is_kept = attempt.dialect == Dialect::Responses && attempt.failure.is_none();
-    (is_whole && is_native && is_kept).then_some(attempt)
+    // A history that does not fit is planned anew, so that the model can go on recalling what is not in it.
+    let recalls = attempt.report.as_ref().is_some_and(|report| report.contains("\"recall\":"));
+    (is_whole && is_native && is_kept && !recalls).then_some(attempt)
 }
 
 fn is_of(attempt: &Attempt, destination: &Destination) -> bool {

@@ -22,6 +22,8 @@ mod place;
 mod planning;
 mod prompting;
 mod reading;
+mod recall;
+mod recollection;
 mod record;
 mod relay;
 mod sizing;
@@ -49,6 +51,7 @@ use http::{HeaderMap, header};
 use open::Opened;
 use place::{PlaceError, Placed};
 use reading::Reading;
+use recall::Recalls;
 use record::Recorder;
 use std::sync::Arc;
 use std::time::Instant;
@@ -97,6 +100,7 @@ struct Running {
     /// The answer that it goes on from, where a destination may keep that.
     footing: Option<Footing>,
     recorder: Recorder,
+    recalls: Recalls,
     stamp: Stamp,
     reading: Reading,
 }
@@ -158,6 +162,7 @@ impl Running {
             destinations,
             footing,
             recorder,
+            recalls: Recalls::default(),
             stamp,
             reading,
         })
@@ -179,7 +184,7 @@ impl Running {
             match step {
                 Step::Send { leg, form, after, .. } => {
                     tokio::time::sleep(after).await;
-                    match self.open(leg, form).await {
+                    match self.open((leg, form), None).await {
                         Ok(answer) => {
                             opened = Some(answer);
                             attempts.handle_answer();

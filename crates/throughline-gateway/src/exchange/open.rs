@@ -25,6 +25,8 @@ use throughline_wire::{decode_error, decode_reply, status_of};
 pub(super) struct Opened {
     /// What was sent.
     pub prompted: Prompted,
+    /// To which destination, and in which form.
+    pub sent: (usize, Form),
     /// What comes back.
     pub answer: Answer,
 }
@@ -35,6 +37,8 @@ pub(super) enum Answer {
     Whole(Box<Reply>, Vec<ProviderEvent>),
     /// The beginning of a stream, and what the client may be sent of it already.
     Stream(Box<(Answered, Relay, String)>),
+    /// The beginning of a stream that goes through a relay which was there before.
+    Rest(Box<(Answered, String)>),
 }
 
 /// Why no answer began.
@@ -62,19 +66,29 @@ const TOO_LONG: Failed = Failed::Status { status: 400, retry_after: None, reject
 
 impl Running {
     /// Sends the request to a destination and waits for the beginning of the answer.
-    pub(super) async fn open(&mut self, leg: usize, form: Form) -> Result<Opened, Unopened> {
+    ///
+    /// An answer that is the rest of one before goes through the relay of that one.
+    pub(super) async fn open(
+        &mut self,
+        (leg, form): (usize, Form),
+        resumed: Option<&mut Relay>,
+    ) -> Result<Opened, Unopened> {
         let destination = self.destinations[leg].clone();
         let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
         let footing = self.footing.clone().filter(|_| form.state);
         if !self.surely_fits(&destination) {
             self.read_whole().await.map_err(Unopened::Own)?;
         }
-        let planned = self.plan(&destination, footing.is_some()).await;
+        let planned = self.plan(&destination, strategy, footing.is_some()).await;
         let planned = planned.map_err(|failure| Unopened::Backend(TOO_LONG, failure))?;
         // What the backend keeps is the long form of what was shortened.
         let footing = footing.filter(|_| planned.is_none());
-        let showing =
-            Showing { strategy, footing: footing.as_ref(), keep: form.keep, planned: planned.as_ref() };
+        let planned = planned.as_ref();
+        if !self.recalls.have_begun() {
+            self.recalls.offer(planned.and_then(|planned| planned.recall.clone()));
+        }
+        let hides = self.recalls.tool().is_some();
+        let showing = Showing { strategy, footing: footing.as_ref(), keep: form.keep, planned, hides };
         let mut prompted = self.prompt(&destination, showing).await.map_err(Unopened::Own)?;
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
@@ -95,12 +109,12 @@ impl Running {
         let opened = match answered {
             Ok(answered) => {
                 self.heed(&destination.backend.name, &answered.headers).await;
-                read(answered, &prompted, self).await
+                read(answered, &prompted, self, resumed).await
             }
             Err(error) => Err(unreachable_backend(&error)),
         };
         match opened {
-            Ok(answer) => Ok(Opened { prompted, answer }),
+            Ok(answer) => Ok(Opened { prompted, sent: (leg, form), answer }),
             Err((failed, failure)) => {
                 let status = match failed {
                     Failed::Status { status, .. } => Some(status),
@@ -145,6 +159,7 @@ async fn read(
     answered: Answered,
     prompted: &Prompted,
     running: &mut Running,
+    resumed: Option<&mut Relay>,
 ) -> Result<Answer, (Failed, Failure)> {
     let dialect = prompted.destination.backend.dialect;
     if answered.status >= 400 {
@@ -153,6 +168,12 @@ async fn read(
     if !answered.is_stream() {
         return read_whole(answered, prompted, &Permit::of(&running.ask)).await;
     }
+    if let Some(relay) = resumed {
+        relay.resume(dialect, prompted.restorer.clone(), running.recalls.are_used_up());
+        let (mut answered, mut out) = (answered, String::new());
+        begin(&mut answered, relay, &mut out).await?;
+        return Ok(Answer::Rest(Box::new((answered, out))));
+    }
     let input_tokens = match &mut running.recorder.sizing {
         Some(sizing) if !prompted.forwards => sizing.tokens().await,
         None if prompted.abridged => u64::try_from(prompted.body.len() / BYTES_PER_TOKEN).ok(),
@@ -160,10 +181,21 @@ async fn read(
     };
     let mut way = prompted.way(&running.ask, &running.stamp, input_tokens);
     way.name_reasoning(reasoning_events(&running.headers));
-    let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask));
+    let curtain = running.recalls.curtain();
+    let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask), curtain);
     let (mut answered, mut out) = (answered, String::new());
+    begin(&mut answered, &mut relay, &mut out).await?;
+    Ok(Answer::Stream(Box::new((answered, relay, out))))
+}
+
+/// Reads up to the beginning of an answer.
+async fn begin(
+    answered: &mut Answered,
+    relay: &mut Relay,
+    out: &mut String,
+) -> Result<(), (Failed, Failure)> {
     // One by one: what comes right behind the beginning may fail, and that is then told within the answer.
-    while !relay.has_begun() && take(answered.chunk().await, &mut relay, &mut out) {}
+    while !relay.has_begun() && take(answered.chunk().await, relay, out) {}
     match relay.ending() {
         Some(Ending::Failed(failure)) if relay.was_refused() => Err((NOT_ALLOWED, failure.clone())),
         Some(Ending::Failed(failure)) => {
@@ -173,7 +205,7 @@ async fn read(
             Err((Failed::Status { status, retry_after: None, rejection }, failure))
         }
         Some(Ending::Broken) if !relay.has_content() => Err((Failed::TimedOut, super::broken_off())),
-        _ => Ok(Answer::Stream(Box::new((answered, relay, out)))),
+        _ => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@
 use super::compact;
 use super::identity::{Claim, conversation_mark};
 use super::known::{Abridged, Known};
+use super::recall;
 use std::collections::BTreeSet;
 use throughline_core::{Ask, ConversationId, Dialect, Entry, EntryId, Kind, Seal, Side, Text};
 use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chain, chains};
@@ -26,6 +27,8 @@ pub struct Placed {
     pub known: usize,
     /// The whole history up to and including the request, as far as it is known.
     pub history: Vec<Entry>,
+    /// What was said since in answers that are not over, because the model recalled something.
+    pub turn: Vec<Entry>,
 }
 
 /// Why a request has no place.
@@ -125,7 +128,15 @@ async fn behind_conversation(history: &dyn History, id: &Text, ask: &Ask) -> Res
     }
     let known = branch(history, parent.as_ref()).await?;
     let history = joined(ask, known, 0);
-    Ok(Placed { conversation, identified: "conversation", key: None, parent, known: 0, history })
+    Ok(Placed {
+        conversation,
+        identified: "conversation",
+        key: None,
+        parent,
+        known: 0,
+        history,
+        turn: Vec::new(),
+    })
 }
 
 async fn behind_response(
@@ -151,6 +162,7 @@ async fn behind_response(
         parent,
         known: 0,
         history: joined(ask, known, 0),
+        turn: Vec::new(),
     })
 }
 
@@ -179,7 +191,8 @@ pub async fn place_abridged(
     let Some(kept) = known.record_up_to(&entry) else { return Ok(None) };
     let known = opening + found - 1;
     let history = joined(ask, kept, known);
-    Ok(Some(Placed { conversation, identified, key, parent: Some(entry), known, history }))
+    let turn = Vec::new();
+    Ok(Some(Placed { conversation, identified, key, parent: Some(entry), known, history, turn }))
 }
 
 /// Returns the whole of a request that was placed without what is settled of it.
@@ -236,11 +249,12 @@ async fn by_claim(
             parent: None,
             known: 0,
             history: ask.entries.clone(),
+            turn: Vec::new(),
         });
     };
     let kept = if known > 0 { branch(history, entry.as_ref()).await? } else { Vec::new() };
     let whole = if known > 0 { joined(ask, kept, known) } else { ask.entries.clone() };
-    Ok(Placed { conversation, identified, key, parent: entry, known, history: whole })
+    Ok(Placed { conversation, identified, key, parent: entry, known, history: whole, turn: Vec::new() })
 }
 
 fn answered(entries: &[Entry]) -> bool {
@@ -321,10 +335,13 @@ async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Res
 #[must_use]
 pub fn shown(ask: &Ask, placed: &Placed, dialect: Dialect) -> Vec<Entry> {
     let refers = ask.entries.iter().any(|entry| matches!(entry.kind, Kind::Reference { .. }));
-    if ask.dialect != dialect || leans_on_record(ask) || refers || compact::is_held(ask) {
-        return placed.history.clone();
-    }
-    let mut entries = ask.entries.clone();
-    recognise(&mut entries, &placed.history);
-    entries
+    let mut entries = if ask.dialect != dialect || leans_on_record(ask) || refers || compact::is_held(ask) {
+        placed.history.clone()
+    } else {
+        let mut entries = ask.entries.clone();
+        recognise(&mut entries, &placed.history);
+        recall::reinserted(entries, &placed.history)
+    };
+    entries.extend(placed.turn.iter().cloned());
+    recall::unveiled(entries, &recall::tool_name(ask))
 }

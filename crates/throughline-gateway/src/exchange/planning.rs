@@ -10,6 +10,7 @@
 
 use super::Running;
 use super::prompting::history;
+use super::recall;
 use crate::config::{Backend, Budget as PromptBudget};
 use crate::gateway::Gateway;
 use crate::ingress::reject::own;
@@ -18,7 +19,9 @@ use std::sync::Arc;
 use throughline_core::plan::{
     Budget, Count, Decisions, Measured, Plan, PlanError, Planner, Policy, Tokens, ToolRule, ToolRules,
 };
-use throughline_core::{Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Text};
+use throughline_core::{
+    Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Strategy, Text,
+};
 use throughline_store::{Exchange, ExchangeId, Exchanges, Paging, StoreError};
 use throughline_tokens::{Counts, Gauge};
 use throughline_wire::json::{Document, Writer};
@@ -30,6 +33,8 @@ pub struct Planned {
     pub plan: Plan,
     /// The exchange whose record has the decisions, unless this plan took a step itself.
     pub since: Option<ExchangeId>,
+    /// The tool by which the model can have back what was taken out, if it is offered one.
+    pub recall: Option<Text>,
 }
 
 /// How much of a history a destination may be shown.
@@ -76,10 +81,13 @@ impl Running {
     pub(super) async fn plan(
         &self,
         destination: &Destination,
+        strategy: Strategy,
         is_kept: bool,
     ) -> Result<Option<Planned>, Failure> {
         let mut limits = Limits::of(destination, &self.ask);
         limits.budget.tool_history = limits.budget.tool_history.filter(|_| !is_kept);
+        // Whoever cannot be shown calls as such cannot be relied on to make them.
+        limits.recall &= strategy == Strategy::Native;
         if !limits.exist() {
             return Ok(None);
         }
@@ -87,6 +95,7 @@ impl Running {
         if limits.surely_hold(&entries, &self.ask) {
             return Ok(None);
         }
+        let offers = limits.recall;
         let gauge = self.gateway.gauges.of(&self.gateway.standing(), destination);
         let gateway = Arc::clone(&self.gateway);
         let work = Work { gateway, gauge, limits, entries, sizes: Vec::new(), besides: Tokens(0) };
@@ -95,10 +104,13 @@ impl Running {
         if work.fits() {
             return Ok(None);
         }
+        let recall = offers.then(|| recall::tool_name(&self.ask));
         let (before, since) = self.decided(&destination.backend).await;
         let plan = on_a_thread(move || work.plan(&before)).await?;
         let plan = plan.map_err(|error| too_long(&error, self.ask.dialect))?;
-        Ok((!plan.is_untouched()).then(|| Planned { since: since.filter(|_| !plan.is_step), plan }))
+        let since = since.filter(|_| !plan.is_step);
+        let recall = recall.filter(|_| !self.recalls.are_used_up());
+        Ok((!plan.is_untouched()).then_some(Planned { plan, since, recall }))
     }
 
     /// Says whether a request that was not read whole is surely small enough for a destination, by the bytes
@@ -164,7 +176,11 @@ impl Limits {
             kind: rule.kind.plans(),
             key: rule.key.as_deref().map(Text::from),
         });
-        Self { budget, rules: ToolRules::new(rules.collect()), recall: false }
+        Self {
+            budget,
+            rules: ToolRules::new(rules.collect()),
+            recall: settings.recall && recall::is_usable(ask),
+        }
     }
 
     const fn exist(&self) -> bool {
@@ -213,7 +229,11 @@ impl Work {
         let Limits { budget, rules, recall } = &self.limits;
         let planner = Planner { budget, rules, count: &count, recall: *recall };
         let Self { entries, sizes, besides, .. } = self;
-        planner.plan(Measured { entries, sizes, besides: *besides }, before)
+        // Whatever is taken out, the tool that gives it back comes in.
+        let tool = recall.then(|| recall::tool(&Text::default()));
+        let tool = self.gauge.prompt(&self.gateway.gauges.counts, &[], tool.as_slice(), None);
+        let besides = *besides + Tokens(self.gauge.tokens_at_most(tool));
+        planner.plan(Measured { entries, sizes, besides }, before)
     }
 }
 
@@ -232,6 +252,9 @@ impl Planned {
         writer.field_uint("tokens_before", self.plan.before.0);
         writer.field_uint("tokens_after", self.plan.after.0);
         writer.field_uint("tool_tokens", self.plan.tool_history.0);
+        if let Some(recall) = &self.recall {
+            writer.field_str("recall", recall);
+        }
         match &self.since {
             Some(since) => writer.field_str("since", since.as_str()),
             None => writer.field_str("decisions", &self.plan.decisions.to_text()),

@@ -4,6 +4,7 @@ use super::background;
 use super::footing::{self, Footing};
 use super::place::{self, Placed};
 use super::planning::Planned;
+use super::recall;
 use super::relay::{Terms, Way};
 use super::sizing::Countable;
 use crate::config::Backend;
@@ -51,11 +52,14 @@ pub struct Showing<'a> {
     pub keep: bool,
     /// What is taken out because not everything fits.
     pub planned: Option<&'a Planned>,
+    /// Whether something of the answers may be hidden from the client, so that they cannot be forwarded.
+    pub hides: bool,
 }
 
 impl Showing<'_> {
     /// Everything, as tool calls and results.
-    pub const WHOLE: Self = Self { strategy: Strategy::Native, footing: None, keep: true, planned: None };
+    pub const WHOLE: Self =
+        Self { strategy: Strategy::Native, footing: None, keep: true, planned: None, hides: false };
 }
 
 /// Fields of a request that are ours to see to: those that name state, and that nobody need wait.
@@ -98,7 +102,7 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     }
     let (restorer, needs_whole) = (Restorer::new(&prompt), needs_whole(&prompt));
     // A client that left its answer to be generated knows it by an id of ours.
-    let forwards = forwards(&prompt) && !background::is_wanted(ask);
+    let forwards = forwards(&prompt) && !background::is_wanted(ask) && !showing.hides;
     let continues = showing.footing.is_some();
     let format = expanded.settings.format.clone();
     let countable = Countable { entries: prompt.entries, tools: prompt.tools, format };
@@ -138,6 +142,8 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
                 None => entries,
             };
             let mut expanded = Ask { entries, previous: None, conversation: None, ..ask.clone() };
+            let recall = showing.planned.and_then(|planned| planned.recall.as_ref());
+            expanded.tools.extend(recall.map(recall::tool));
             expanded.fields.retain(|field| !OWN_FIELDS.contains(&field.name.as_str()));
             expanded
         }

@@ -29,6 +29,10 @@ pub struct Recorder {
     pub lapsed: bool,
     /// How large the prompt of the attempt under way is, as far as it is counted.
     pub sizing: Option<Sizing>,
+    /// What clients are shown of answers that are in the history already, of this exchange.
+    pub shown: Vec<Entry>,
+    /// The last entry of those answers.
+    tip: Option<EntryId>,
     passes: bool,
     /// The request, as long as it is not in the history.
     opening: Vec<Write>,
@@ -65,6 +69,8 @@ impl Recorder {
             exchange,
             lapsed: false,
             sizing: None,
+            shown: Vec::new(),
+            tip: None,
             passes,
             opening: Vec::new(),
             begun: false,
@@ -112,7 +118,11 @@ impl Recorder {
     #[must_use]
     pub fn said(&self, reply: &Reply) -> Vec<Entry> {
         let origin = self.origin(reply);
-        let kept = |entry: &Entry| Entry { origin: origin.clone(), place: None, ..entry.clone() };
+        // Results are not the backend's: they are what was recalled for it.
+        let kept = |entry: &Entry| {
+            let origin = origin.clone().filter(|_| entry.as_return().is_none());
+            Entry { origin, place: None, ..entry.clone() }
+        };
         reply.entries.iter().map(kept).collect()
     }
 
@@ -148,7 +158,8 @@ impl Recorder {
     /// When the history cannot be written, unless that is to be passed over.
     pub async fn attempt(&mut self, attempt: Attempt, body: Bytes) -> Result<(), StoreError> {
         let number = u32::try_from(self.exchange.attempts.len()).unwrap_or(u32::MAX);
-        if let Some(before) = self.exchange.attempts.last() {
+        // What follows an answer goes on from it, and falls back from nothing.
+        if let Some(before) = self.exchange.attempts.last().filter(|before| before.failure.is_some()) {
             self.telemetry.fell_back(&attempt.backend, fallback(before, &attempt));
         }
         self.exchange.attempts.push(attempt);
@@ -192,6 +203,27 @@ impl Recorder {
         self.append(Batch::relaxed(vec![write])).await
     }
 
+    /// Writes an answer that is not the last of this exchange, with the results of its calls, and waits until it
+    /// is on the disk; returns what was written.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn go_on(
+        &mut self,
+        reply: &Reply,
+        events: Vec<ProviderEvent>,
+        now: Moment,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let entries = self.said(reply);
+        let mut extension = self.extension(self.tip.clone().or_else(|| self.exchange.before.clone()), now);
+        extension.extend(&entries);
+        self.tip = extension.tip();
+        self.shown.extend(entries.iter().filter(|entry| !entry.is_hidden()).cloned());
+        let writes = vec![self.events_write(events), Write::Entries(extension)];
+        self.append(Batch::durable(writes)).await?;
+        Ok(entries)
+    }
+
     /// Writes the answer and how it ended, and waits until it is on the disk.
     ///
     /// # Errors
@@ -205,9 +237,10 @@ impl Recorder {
         now: Moment,
     ) -> Result<(), StoreError> {
         let said = self.said(reply);
-        let mut extension = self.extension(self.exchange.before.clone(), now);
-        let items = answer.as_deref().map_or_else(Vec::new, |answer| items::ids(answer, &reply.entries));
-        let items = items.into_iter().chain(std::iter::repeat(None));
+        let mut extension = self.extension(self.tip.clone().or_else(|| self.exchange.before.clone()), now);
+        let all: Vec<Entry> = self.shown.iter().chain(&reply.entries).cloned().collect();
+        let items = answer.as_deref().map_or_else(Vec::new, |answer| items::ids(answer, &all));
+        let items = items.into_iter().skip(self.shown.len()).chain(std::iter::repeat(None));
         for (entry, item) in said.iter().zip(items) {
             extension.push_item(entry, item);
         }

@@ -6,6 +6,7 @@
 //! durable before the client is told that the turn is over.
 
 use super::permit::Permit;
+use super::recall::Curtain;
 use throughline_core::{Ask, Assembler, BlockKind, Dialect, Ending, Failure, Frame, Reply, Text};
 use throughline_store::{Moment, ProviderEvent};
 use throughline_wire::json::{Document, Edit, Kind, Writer, patch, quote};
@@ -19,6 +20,7 @@ pub struct Relay {
     restorer: Restorer,
     assembler: Assembler,
     way: Way,
+    curtain: Curtain,
     permit: Permit,
     /// Whether the answer was ended because it calls what it may not.
     refused: bool,
@@ -84,13 +86,14 @@ impl Terms {
 impl Relay {
     /// Returns a relay for the answer of a backend that speaks `dialect`.
     #[must_use]
-    pub fn new(dialect: Dialect, restorer: Restorer, way: Way, permit: Permit) -> Self {
+    pub fn new(dialect: Dialect, restorer: Restorer, way: Way, permit: Permit, curtain: Curtain) -> Self {
         Self {
             sse: SseDecoder::new(MAX_EVENT_BYTES),
             decoder: StreamDecoder::new(dialect),
             restorer,
             assembler: Assembler::new(dialect),
             way,
+            curtain,
             permit,
             refused: false,
             closing: String::new(),
@@ -127,6 +130,35 @@ impl Relay {
         if broke && let Way::Forward { dialect, .. } = &self.way {
             self.break_off(*dialect, &super::broken_off());
         }
+    }
+
+    /// Says whether the answer is over and the turn is not: all it wants is to recall something.
+    #[must_use]
+    pub const fn awaits_recall(&self) -> bool {
+        self.curtain.holds()
+    }
+
+    /// Goes on with a further answer of a backend that speaks `dialect`, for the client in the same stream;
+    /// returns the reply so far.
+    pub fn take_reply(&mut self, dialect: Dialect) -> Reply {
+        std::mem::replace(&mut self.assembler, Assembler::new(dialect)).finish()
+    }
+
+    /// Begins to read a further answer, which the client sees as the rest of the one before.
+    pub fn resume(&mut self, dialect: Dialect, restorer: Restorer, is_last: bool) {
+        self.sse = SseDecoder::new(MAX_EVENT_BYTES);
+        self.decoder = StreamDecoder::new(dialect);
+        self.restorer = restorer;
+        self.assembler = Assembler::new(dialect);
+        self.ending = None;
+        self.begun = false;
+        self.curtain.resume(is_last);
+    }
+
+    /// Ends an answer that is written anew, because its rest does not come.
+    pub fn fail(&mut self, failure: Failure) {
+        self.curtain.resume(true);
+        self.handle_frames(vec![Frame::Closed(Ending::Failed(failure))], &mut String::new());
     }
 
     /// Says whether the answer was ended because it calls what it may not.
@@ -263,8 +295,9 @@ impl Relay {
 
     fn translate(&mut self, frame: &Frame, out: &mut String) {
         let Way::Translate(encoder) = &mut self.way else { return };
+        let Some(frame) = self.curtain.handle_frame(frame) else { return };
         let mut events: Vec<Outgoing> = Vec::new();
-        encoder.handle_frame(frame, &mut events);
+        encoder.handle_frame(&frame, &mut events);
         let target = if self.ending.is_some() { &mut self.closing } else { out };
         for event in events {
             write_event(target, event.name, &event.data);

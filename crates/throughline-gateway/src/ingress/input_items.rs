@@ -116,7 +116,7 @@ pub fn written(entries: &[&Entry], stamp: &str) -> Vec<String> {
 
 fn items_of(kept: &[Kept]) -> Vec<Item> {
     let is_standing = |kept: &Kept| matches!(&kept.entry.kind, Kind::Said(said) if said.standing);
-    let kept: Vec<&Kept> = kept.iter().filter(|kept| !is_standing(kept)).collect();
+    let kept: Vec<&Kept> = kept.iter().filter(|kept| !is_standing(kept) && !kept.entry.is_hidden()).collect();
     let written = encode_items(kept.iter().map(|kept| &kept.entry));
     let both = kept.into_iter().zip(written);
     both.filter_map(|(kept, json)| completed(&json?, kept.id.as_str()).ok()).collect()

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use throughline_core::Dialect;
 use throughline_store::Memory;
 
-const PAIRS: usize = 40;
+pub const PAIRS: usize = 40;
 
 /// Returns what the file of that number holds: about 300 tokens, no line like another.
-fn content(file: usize) -> String {
+pub fn content(file: usize) -> String {
     let line = |line: usize| format!("fn handler_{file}_{line}() -> Value_{file} {{ compute({line}) }}\n");
     (0..16).map(line).collect()
 }
@@ -29,7 +29,7 @@ fn add_pair(client: &mut Client, id: usize, tool: &str, path: &str, result: &str
     client.result(&id, result);
 }
 
-fn with_pairs(url: &str, dialect: Dialect, pairs: usize) -> Client {
+pub fn with_pairs(url: &str, dialect: Dialect, pairs: usize) -> Client {
     let mut client = Client::new(url, dialect);
     client.say("Please read all the files");
     for file in 0..pairs {
@@ -39,7 +39,7 @@ fn with_pairs(url: &str, dialect: Dialect, pairs: usize) -> Client {
 }
 
 /// Returns how many of the files are in a body as they are.
-fn whole(body: &str, files: std::ops::Range<usize>) -> usize {
+pub fn whole(body: &str, files: std::ops::Range<usize>) -> usize {
     let escaped = |file| {
         let text = Value::from(content(file)).to_string();
         text[1..text.len() - 1].to_owned()

@@ -25,6 +25,7 @@ mod live;
 mod metrics;
 mod past;
 mod probe;
+mod recall;
 mod reload;
 mod replicas;
 mod server_state;
