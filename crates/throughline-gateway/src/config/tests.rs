@@ -142,9 +142,7 @@ fn what_has_no_effect_yet_is_one_warning() {
     let idle: Vec<&Warning> =
         config.warnings.iter().filter(|warning| warning.what.contains("without effect")).collect();
     let [idle] = idle.as_slice() else { panic!("{idle:?}") };
-    for key in ["history.budget", "handover.mode", "backends[0].context_window", "history.rules[0].kind"] {
-        assert!(idle.key.contains(key), "{key}: {idle}");
-    }
+    assert!(idle.key.contains("handover.mode") && !idle.key.contains("history."), "{idle}");
     assert!(loaded(BACKEND).warnings.is_empty());
 }
 

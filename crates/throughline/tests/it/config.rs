@@ -89,7 +89,8 @@ fn show_names_the_source_of_each_value_and_no_secret() {
         "[auth]\nkeys = [\"sk-hush\"]\n\n[[backends]]\nname = \"a\"\ndialect = \"chat\"\n\
          base_url = \"http://localhost:1/v1\"\napi_key = \"env:KEY\"\n",
     );
-    let variables = [("KEY", "sk-hush"), ("THROUGHLINE_HISTORY_BUDGET", "5000")];
+    let variables =
+        [("KEY", "sk-hush"), ("THROUGHLINE_HISTORY_BUDGET", "5000"), ("THROUGHLINE_HANDOVER_MODE", "brief")];
     let run = place.run(&["config", "show", "--data", "here"], &variables);
     assert_eq!(run.code, 0, "{}", run.stderr);
     for expected in [
@@ -102,7 +103,7 @@ fn show_names_the_source_of_each_value_and_no_secret() {
     ] {
         assert_eq!(line(&run, expected.split(' ').next().unwrap()), expected);
     }
-    assert!(run.stderr.contains("history.budget: kept, but without effect yet"), "{}", run.stderr);
+    assert!(run.stderr.contains("handover.mode: kept, but without effect yet"), "{}", run.stderr);
     let json_run = place.run(&["--json", "config", "show"], &variables);
     let shown = json(&json_run.stdout);
     assert_eq!(shown["file"], "throughline.toml");
