@@ -70,6 +70,16 @@ pub(super) async fn read(connection: &mut Connection, digest: Digest) -> Result<
     Ok(body.into())
 }
 
+/// Reads the envelopes that the records of `rows` were written with; `column` holds their digests.
+pub(super) async fn load_envelopes(
+    connection: &mut Connection,
+    rows: &[Row],
+    column: usize,
+) -> Result<BTreeMap<Digest, Vec<u8>>, Failure> {
+    let wanted = rows.iter().filter_map(|row| row.try_get::<_, Option<Digest>>(column).transpose());
+    load_blobs(connection, wanted.collect::<Result<_, _>>()?).await
+}
+
 /// Reads records.
 pub(super) async fn load_blobs(
     connection: &mut Connection,

@@ -1,11 +1,9 @@
 //! Reads entries, conversations and places in them.
 
-use std::collections::BTreeSet;
-
 use throughline_core::{ConversationId, EntryId};
 use tokio_postgres::Row;
 
-use super::bodies::load_blobs;
+use super::bodies::load_envelopes;
 use super::connection::{Connection, Param};
 use super::failure::Failure;
 use super::pool::Question;
@@ -211,8 +209,7 @@ async fn kept(
     params: &[Param<'_>],
 ) -> Result<Vec<Kept>, Failure> {
     let rows = connection.query(sql, params).await?;
-    let envelopes = rows.iter().filter_map(|row| row.try_get::<_, Option<Digest>>(10).transpose());
-    let envelopes = load_blobs(connection, envelopes.collect::<Result<BTreeSet<_>, _>>()?).await?;
+    let envelopes = load_envelopes(connection, &rows, 10).await?;
     let mut load = |digest| {
         let missing = || StoreError::Damaged(format!("record {digest} is missing"));
         envelopes.get(&digest).cloned().ok_or_else(missing)

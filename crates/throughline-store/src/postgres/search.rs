@@ -3,12 +3,10 @@
 //! As in the SQLite store, the index names what may fit, and whether it does is seen in the entries themselves.
 //! So both find the same: what a word is and what a query means is decided in `words.rs` alone.
 
-use std::collections::BTreeSet;
-
 use throughline_core::ConversationId;
 use tokio_postgres::Row;
 
-use super::bodies::load_blobs;
+use super::bodies::load_envelopes;
 use super::connection::{Connection, Param};
 use super::failure::Failure;
 use super::index::{Index, PIECE_ENTRIES, indexed};
@@ -139,8 +137,7 @@ async fn matching(
     terms: &[Term],
     rows: &[Row],
 ) -> Result<Vec<(Cursor, Hit)>, Failure> {
-    let envelopes = rows.iter().filter_map(|row| row.try_get::<_, Option<Digest>>(12).transpose());
-    let envelopes = load_blobs(connection, envelopes.collect::<Result<BTreeSet<_>, _>>()?).await?;
+    let envelopes = load_envelopes(connection, rows, 12).await?;
     let mut load = |digest| {
         let missing = || StoreError::Damaged(format!("record {digest} is missing"));
         envelopes.get(&digest).cloned().ok_or_else(missing)
