@@ -15,6 +15,8 @@ pub struct Assembler {
     usage: Option<Usage>,
     ending: Option<Ending>,
     blocks: BTreeMap<BlockId, Block>,
+    /// The order of the blocks, where it is not that of their numbers.
+    order: Vec<BlockId>,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,15 @@ impl Assembler {
     /// Returns an assembler that has seen nothing yet of an answer in that dialect.
     #[must_use]
     pub const fn new(dialect: Dialect) -> Self {
-        Self { dialect, id: None, model: None, usage: None, ending: None, blocks: BTreeMap::new() }
+        Self {
+            dialect,
+            id: None,
+            model: None,
+            usage: None,
+            ending: None,
+            blocks: BTreeMap::new(),
+            order: Vec::new(),
+        }
     }
 
     /// Takes the next frame.
@@ -48,6 +58,7 @@ impl Assembler {
                 }
             }
             Frame::Used(usage) => self.usage = Some(self.usage.unwrap_or_default().updated(*usage)),
+            Frame::Ordered(order) => self.order.clone_from(order),
             Frame::Closed(ending) => self.ending = Some(ending.clone()),
             Frame::Ended { .. } | Frame::Alien { .. } => {}
         }
@@ -55,9 +66,11 @@ impl Assembler {
 
     /// Returns the reply; one that was never closed is broken.
     #[must_use]
-    pub fn finish(self) -> Reply {
-        let entries: Vec<Entry> =
-            self.blocks.into_values().map(|block| block.into_entry(self.dialect)).collect();
+    pub fn finish(mut self) -> Reply {
+        let mut blocks: Vec<Block> =
+            self.order.iter().filter_map(|block| self.blocks.remove(block)).collect();
+        blocks.extend(self.blocks.into_values());
+        let entries: Vec<Entry> = blocks.into_iter().map(|block| block.into_entry(self.dialect)).collect();
         let has_calls = entries.iter().any(|entry| entry.as_call().is_some());
         let ending = match self.ending {
             Some(Ending::Stopped(stop)) => Ending::Stopped(settled_stop(stop, has_calls)),
@@ -173,6 +186,13 @@ mod tests {
         let inputs: Vec<_> =
             reply.entries.iter().map(|entry| entry.as_call().unwrap().input.text().as_str()).collect();
         assert_eq!(inputs, ["{\"x\":1}", "{\"y\":2}"]);
+    }
+
+    #[test]
+    fn blocks_stand_in_the_order_of_the_answer() {
+        let reply = assemble(&[call(0, "b"), call(1, "a"), call(2, "c"), Frame::Ordered(vec![1, 0, 2])]);
+        let ids: Vec<_> = reply.entries.iter().map(|entry| entry.as_call().unwrap().id.as_str()).collect();
+        assert_eq!(ids, ["a", "b", "c"]);
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub enum Frame {
     },
     /// The backend reported tokens; each report adds to what is known.
     Used(Usage),
+    /// The blocks stand in another order in the answer than the one in which they began: in this one, all of
+    /// them. It comes once, right before the end.
+    Ordered(Vec<BlockId>),
     /// The answer is over. Nothing follows.
     Closed(Ending),
     /// An event that nobody here understands, as it came.

@@ -5,7 +5,7 @@
 //! [`Prompt`] for one backend: the [`Strategy`] decides how tool history is shown, the normaliser mends
 //! whatever the backend's [`Rules`] would reject, and the [`Report`] says what was changed and why. What does
 //! not fit is shortened before that by the [`plan::Planner`]. The answer comes back as [`Frame`]s, which an
-//! [`Assembler`] joins into a [`Reply`].
+//! [`Assembler`] joins into a [`Reply`]. Where we run the tools ourselves, a [`Turn`] says what is to be done next.
 //!
 //! Invariants:
 //! - Nothing here does I/O, reads a clock, draws randomness or spawns anything.
@@ -16,7 +16,6 @@
 
 mod ask;
 mod assemble;
-mod conversation;
 mod entry;
 mod failure;
 mod frame;
@@ -34,10 +33,10 @@ mod reply;
 mod report;
 mod rules;
 mod text;
+mod turn;
 
 pub use ask::{Ask, Format, Number, Reasoning, Settings, Tool, ToolChoice, ToolForm};
 pub use assemble::Assembler;
-pub use conversation::{AppendError, Conversation, Known};
 pub use entry::{
     Call, Entry, Handover, Input, Kind, Outcome, Place, Return, Role, Said, Seal, Side, Summary, Thought,
 };
@@ -54,3 +53,4 @@ pub use reply::{Ending, Reply, Stop, Usage, settled_stop};
 pub use report::{Action, Change, Report, Subject};
 pub use rules::{Charset, ForeignReasoning, NameRule, ReasoningRule, Rules, SystemRule};
 pub use text::Text;
+pub use turn::{Closing, Conclusion, Settled, Settlement, Turn, TurnLimits, TurnStep};

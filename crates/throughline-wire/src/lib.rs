@@ -19,6 +19,7 @@ pub(crate) mod responses;
 
 mod dialects;
 mod input;
+mod order;
 mod place;
 mod replies;
 mod restore;

@@ -356,6 +356,9 @@ impl Curtain {
                 self.now = self.now.updated(*usage);
                 Some(Frame::Used(sum(self.before, self.now)))
             }
+            Frame::Ordered(order) => {
+                Some(Frame::Ordered(order.iter().filter_map(|block| self.shown(*block)).collect()))
+            }
             Frame::Closed(ending) => self.closed(ending).map(Frame::Closed),
             Frame::Alien { .. } => Some(frame.clone()),
         }

@@ -26,7 +26,8 @@ pub(super) struct CallDelta {
 
 /// A call under way.
 pub(super) struct StreamedCall {
-    index: Option<u64>,
+    /// The index that the server gives it.
+    pub index: Option<u64>,
     /// The call's id, as far as it is known.
     pub id: Option<Text>,
     /// The tool's name, as far as it is known.

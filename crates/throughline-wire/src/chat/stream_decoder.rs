@@ -14,6 +14,7 @@ use super::finish::{decode_finish, settled};
 use super::stream_calls::{CallDelta, Stage, StreamedCall, find_call};
 use super::usage::decode_usage;
 use crate::json::{Document, Kind, Node};
+use crate::order::Order;
 use crate::sse::SseEvent;
 use throughline_core::{BlockId, BlockKind, Ending, Failure, FailureKind, Frame, Piece, Stop, Text, Usage};
 
@@ -39,6 +40,7 @@ struct Answer {
     /// What the ids of calls are made from that have none.
     stem: String,
     next_block: BlockId,
+    order: Order,
     talk: Option<(Talk, BlockId)>,
     calls: Vec<StreamedCall>,
     has_refusal: bool,
@@ -170,6 +172,7 @@ impl Answer {
         Self {
             stem: id.map_or_else(|| format!("{WITHOUT_ID}0"), |id| format!("call_{id}")),
             next_block: 0,
+            order: Order::default(),
             talk: None,
             calls: Vec::new(),
             has_refusal: false,
@@ -254,11 +257,16 @@ impl Answer {
     }
 
     fn begin(&mut self, kind: BlockKind, frames: &mut Vec<Frame>) -> BlockId {
+        self.begin_at(None, kind, frames)
+    }
+
+    fn begin_at(&mut self, index: Option<u64>, kind: BlockKind, frames: &mut Vec<Frame>) -> BlockId {
         if let Some((_, block)) = self.talk.take() {
             frames.push(Frame::Ended { block });
         }
         let block = self.next_block;
         self.next_block += 1;
+        self.order.note(index, block);
         frames.push(Frame::Begun { block, kind });
         block
     }
@@ -315,7 +323,10 @@ impl Answer {
             namespace: None,
             freeform: call.freeform,
         };
-        let block = self.begin(kind, frames);
+        // Some servers give every call the same index.
+        let is_shared = self.calls.iter().filter(|other| other.index == call.index).count() > 1;
+        let index = call.index.filter(|_| !is_shared);
+        let block = self.begin_at(index, kind, frames);
         let call = &mut self.calls[at];
         call.stage = Stage::Open(block);
         let held = std::mem::take(&mut call.held);
@@ -356,6 +367,7 @@ impl Answer {
         }
         (0..self.calls.len()).for_each(|at| self.end_call(at, frames));
         let has_calls = self.calls.iter().any(|call| call.stage == Stage::Ended);
+        frames.extend(self.order.frame());
         frames.push(Frame::Closed(settled(ending, has_calls, self.has_refusal)));
     }
 }
@@ -413,7 +425,7 @@ mod tests {
                     open.retain(|other| other != block);
                 }
                 Frame::Closed(_) => assert_eq!((at, open.len()), (frames.len() - 1, 0)),
-                Frame::Used(_) | Frame::Alien { .. } => {}
+                Frame::Used(_) | Frame::Ordered(_) | Frame::Alien { .. } => {}
             }
         }
         assert!(matches!(frames.first(), Some(Frame::Opened { .. })));

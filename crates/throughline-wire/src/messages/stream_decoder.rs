@@ -9,6 +9,7 @@ use super::error::decode_event;
 use super::kept::given;
 use super::usage::{decode_stop, decode_usage};
 use crate::json::{Document, Edit, Kind, Node, patch, quote};
+use crate::order::Order;
 use crate::sse::SseEvent;
 use throughline_core::{BlockId, BlockKind, Ending, Frame, Piece, Seal, Stop, Text, settled_stop};
 
@@ -21,6 +22,7 @@ pub(crate) struct StreamDecoder {
     next_block: BlockId,
     /// The index of a block whose start names none.
     next_index: u64,
+    order: Order,
     has_calls: bool,
 }
 
@@ -70,6 +72,7 @@ impl StreamDecoder {
             open: Vec::new(),
             next_block: 0,
             next_index: 0,
+            order: Order::default(),
             has_calls: false,
         }
     }
@@ -168,11 +171,11 @@ impl StreamDecoder {
         self.next_index = index.saturating_add(1);
         let kind = text("type").unwrap_or_default();
         let content = match kind.as_str() {
-            "text" => BlockContent::Text(self.begin_block(BlockKind::Text { item_id: None }, frames)),
+            "text" => BlockContent::Text(self.begin_block(index, BlockKind::Text { item_id: None }, frames)),
             "thinking" | "redacted_thinking" => {
-                BlockContent::Thought(self.begin_block(BlockKind::Thought { item_id: None }, frames))
+                BlockContent::Thought(self.begin_block(index, BlockKind::Thought { item_id: None }, frames))
             }
-            "tool_use" => self.begin_call(block, frames),
+            "tool_use" => self.begin_call(index, block, frames),
             _ => {
                 let (input, content) = (String::new(), String::new());
                 BlockContent::Opaque { kind, text: block.raw_text(), input, content }
@@ -211,7 +214,7 @@ impl StreamDecoder {
         over.into_iter().for_each(|index| self.end(index, frames));
     }
 
-    fn begin_call(&mut self, block: Node<'_>, frames: &mut Vec<Frame>) -> BlockContent {
+    fn begin_call(&mut self, index: u64, block: Node<'_>, frames: &mut Vec<Frame>) -> BlockContent {
         let text = |name| given(block, name).and_then(|value| value.as_text()).unwrap_or_default();
         let input = given(block, "input").filter(|input| !input.is_empty()).map(|input| input.raw_text());
         self.has_calls = true;
@@ -223,12 +226,13 @@ impl StreamDecoder {
             namespace: None,
             freeform: false,
         };
-        BlockContent::Call { block: self.begin_block(kind, frames), id, input }
+        BlockContent::Call { block: self.begin_block(index, kind, frames), id, input }
     }
 
-    fn begin_block(&mut self, kind: BlockKind, frames: &mut Vec<Frame>) -> BlockId {
+    fn begin_block(&mut self, index: u64, kind: BlockKind, frames: &mut Vec<Frame>) -> BlockId {
         let block = self.next_block;
         self.next_block += 1;
+        self.order.note(Some(index), block);
         frames.push(Frame::Begun { block, kind });
         block
     }
@@ -260,9 +264,9 @@ impl StreamDecoder {
             let index = index.unwrap_or(self.next_index);
             self.end_before(index, frames);
             let content = if thinks {
-                BlockContent::Thought(self.begin_block(BlockKind::Thought { item_id: None }, frames))
+                BlockContent::Thought(self.begin_block(index, BlockKind::Thought { item_id: None }, frames))
             } else {
-                BlockContent::Text(self.begin_block(BlockKind::Text { item_id: None }, frames))
+                BlockContent::Text(self.begin_block(index, BlockKind::Text { item_id: None }, frames))
             };
             self.next_index = index.saturating_add(1);
             self.open.push(OpenBlock { index, content });
@@ -328,7 +332,7 @@ impl StreamDecoder {
             }
             BlockContent::Opaque { kind, text, input, content } => {
                 let text = completed(text, &input, &content);
-                let block = self.begin_block(BlockKind::Opaque { kind, text }, frames);
+                let block = self.begin_block(index, BlockKind::Opaque { kind, text }, frames);
                 frames.push(Frame::Ended { block });
             }
         }
@@ -360,6 +364,7 @@ impl StreamDecoder {
             Ending::Stopped(stop) => Ending::Stopped(settled_stop(stop, self.has_calls)),
             ending => ending,
         };
+        frames.extend(self.order.frame());
         frames.push(Frame::Closed(ending));
         self.state = State::Closed;
     }

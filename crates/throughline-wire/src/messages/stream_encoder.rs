@@ -121,7 +121,7 @@ impl StreamEncoder {
             Frame::Grew { block, piece } => self.handle_grew(*block, piece, out),
             Frame::Ended { block } => self.handle_ended(*block, out),
             Frame::Closed(ending) => self.handle_closed(ending, out),
-            Frame::Alien { .. } => {}
+            Frame::Ordered(_) | Frame::Alien { .. } => {}
         }
     }
 

@@ -15,6 +15,7 @@ use super::error::decode_stream_error;
 use super::fields;
 use super::reply::{Facts, ending_of, usage_of};
 use crate::json::{Document, Kind, Node};
+use crate::order::Order;
 use crate::sse::SseEvent;
 use message::PartSort;
 use sink::Sink;
@@ -28,6 +29,7 @@ pub(crate) struct StreamDecoder {
     /// How many blocks have begun.
     blocks: u32,
     items: Vec<Tracked>,
+    order: Order,
     facts: Facts,
 }
 
@@ -63,7 +65,13 @@ enum Event {
 impl StreamDecoder {
     /// Returns a decoder that has seen nothing.
     pub(crate) fn new() -> Self {
-        Self { state: State::Waiting, blocks: 0, items: Vec::new(), facts: Facts::default() }
+        Self {
+            state: State::Waiting,
+            blocks: 0,
+            items: Vec::new(),
+            order: Order::default(),
+            facts: Facts::default(),
+        }
     }
 
     /// Takes the next event and appends the frames that it means.
@@ -209,7 +217,9 @@ impl StreamDecoder {
 
     fn with(&mut self, at: usize, frames: &mut Vec<Frame>, act: impl FnOnce(&mut Tracked, &mut Sink<'_>)) {
         if let Some(tracked) = self.items.get_mut(at) {
+            let begun = self.blocks;
             act(tracked, &mut Sink { frames, blocks: &mut self.blocks, facts: &mut self.facts });
+            (begun..self.blocks).for_each(|block| self.order.note(tracked.index, block));
         }
     }
 
@@ -277,6 +287,7 @@ impl StreamDecoder {
 
     fn close(&mut self, ending: Ending, frames: &mut Vec<Frame>) {
         self.end_items(frames);
+        frames.extend(self.order.frame());
         frames.push(Frame::Closed(ending));
         self.state = State::Closed;
     }

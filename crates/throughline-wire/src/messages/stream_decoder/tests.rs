@@ -36,7 +36,7 @@ fn assert_legal(frames: &[Frame]) {
                 assert!(open.contains(block), "{frames:?}");
                 open.retain(|other| other != block);
             }
-            Frame::Used(_) | Frame::Alien { .. } => {}
+            Frame::Used(_) | Frame::Ordered(_) | Frame::Alien { .. } => {}
         }
     }
     assert!(open.is_empty(), "left open: {frames:?}");

@@ -97,7 +97,7 @@ fn check(frames: &[Frame]) {
             }
             Frame::Grew { block, .. } => assert_eq!(open.get(block), Some(&true), "{frame:?}"),
             Frame::Ended { block } => assert_eq!(open.insert(*block, false), Some(true), "{frame:?}"),
-            Frame::Used(_) | Frame::Alien { .. } => {}
+            Frame::Used(_) | Frame::Ordered(_) | Frame::Alien { .. } => {}
         }
     }
     assert!(open.values().all(|open| !open), "every block ends: {frames:?}");

@@ -21,7 +21,8 @@ pub(super) struct Tracked {
     pub ids: Vec<Text>,
     /// Whether all of it came; nothing that comes later counts.
     pub done: bool,
-    index: Option<u64>,
+    /// Where in the answer it stands, as the server says.
+    pub index: Option<u64>,
     announced: bool,
 }
 

@@ -106,7 +106,7 @@ impl StreamEncoder {
             Frame::Ended { block } => self.end(*block, out),
             Frame::Used(usage) => self.usage = Some(self.usage.unwrap_or_default().updated(*usage)),
             Frame::Closed(ending) => self.close(ending, out),
-            Frame::Alien { .. } => {}
+            Frame::Ordered(_) | Frame::Alien { .. } => {}
         }
     }
 
