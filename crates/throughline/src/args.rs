@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use throughline_core::plan::Policy;
 use throughline_core::{Dialect, EmbedForm, ForeignReasoning, Strategy};
 use throughline_sim::Provider;
 
@@ -91,6 +92,11 @@ pub enum Command {
     /// Reads one JSON document, or several (JSON Lines), and writes one line for each. Bad input ends with
     /// exit code 2, the field and the offset on standard error, and nothing on standard output.
     Convert(ConvertArgs),
+    /// Show what compaction would send of a request
+    ///
+    /// Reads a request body and writes it as the gateway would send it with that budget, and what was done about
+    /// it to standard error. One that cannot be made to fit ends with exit code 1.
+    Compact(CompactArgs),
     /// Write, check or print the configuration
     Config {
         /// What to do with it [default: show]
@@ -200,6 +206,52 @@ pub struct ConvertArgs {
     /// The input [default: standard input]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+}
+
+/// How much may be sent, and what may be done for it.
+#[derive(Debug, clap::Args)]
+pub struct CompactArgs {
+    /// The dialect of the request
+    #[arg(long, value_name = "DIALECT")]
+    pub dialect: DialectName,
+    /// How many tokens the whole prompt may have
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub budget: u64,
+    /// How many tokens calls and results may have together [default: what the budget leaves]
+    #[arg(long, value_name = "TOKENS")]
+    pub threshold: Option<u64>,
+    /// How many of the latest calls stay as they are for as long as possible
+    #[arg(long, value_name = "N", default_value = "6")]
+    pub keep: usize,
+    /// What may be done
+    #[arg(long, default_value = "default")]
+    pub policy: PolicyName,
+    /// Offer the model no tool that gives back what was taken out
+    #[arg(long)]
+    pub no_recall: bool,
+    /// Fill the whole budget, as for a backend that takes over, instead of leaving room for the next requests
+    #[arg(long)]
+    pub fill: bool,
+    /// The model to count for [default: the one in the request]
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Write what became of each entry, and why, to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// The request [default: standard input]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// A policy, as users write it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum PolicyName {
+    /// Everything, the gentlest first
+    Default,
+    /// No excerpts: old results are masked
+    Mask,
+    /// Nothing: what does not fit is an error
+    Off,
 }
 
 /// How the simulated backend behaves.
@@ -312,6 +364,16 @@ impl From<DialectName> for Dialect {
             DialectName::Responses => Self::Responses,
             DialectName::Messages => Self::Messages,
             DialectName::Chat => Self::Chat,
+        }
+    }
+}
+
+impl From<PolicyName> for Policy {
+    fn from(name: PolicyName) -> Self {
+        match name {
+            PolicyName::Default => Self::Default,
+            PolicyName::Mask => Self::Mask,
+            PolicyName::Off => Self::Off,
         }
     }
 }

@@ -20,6 +20,7 @@ mod open;
 mod permit;
 mod place;
 mod planning;
+mod preview;
 mod prompting;
 mod reading;
 mod recall;
@@ -33,6 +34,7 @@ mod warm;
 pub use count::count;
 pub use identity::{CONVERSATION_HEADER, conversation_mark};
 pub use known::Knowledge;
+pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
 
 use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
 use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};

@@ -23,7 +23,7 @@ use throughline_core::{
     Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Strategy, Text,
 };
 use throughline_store::{Exchange, ExchangeId, Exchanges, Paging, StoreError};
-use throughline_tokens::{Counts, Gauge};
+use throughline_tokens::{Counts, Gauge, Size};
 use throughline_wire::json::{Document, Writer};
 
 /// A plan, and where what it goes on from was decided.
@@ -56,9 +56,11 @@ struct Work {
 }
 
 /// Counts as the models of a backend do, on the safe side.
-struct Counter<'a> {
-    gauge: &'a Gauge,
-    counts: &'a Counts,
+pub struct Counter<'a> {
+    /// How they count.
+    pub gauge: &'a Gauge,
+    /// What was counted before.
+    pub counts: &'a Counts,
 }
 
 /// How much of a window is kept for the answer, if the request does not say how long that may be.
@@ -207,11 +209,10 @@ impl Limits {
 
 impl Work {
     fn measured(mut self, ask: &Ask) -> Self {
-        let (gauge, counts) = (&self.gauge, &self.gateway.gauges.counts);
-        gauge.vocabulary().load();
-        let tokens = |size| Tokens(gauge.tokens_at_most(size));
-        self.sizes = self.entries.iter().map(|entry| tokens(gauge.entry(counts, entry))).collect();
-        self.besides = tokens(gauge.prompt(counts, &[], &ask.tools, ask.settings.format.as_ref()));
+        let counter = Counter { gauge: &self.gauge, counts: &self.gateway.gauges.counts };
+        self.gauge.vocabulary().load();
+        self.sizes = counter.sizes(&self.entries);
+        self.besides = counter.besides(ask);
         self
     }
 
@@ -230,16 +231,35 @@ impl Work {
         let planner = Planner { budget, rules, count: &count, recall: *recall };
         let Self { entries, sizes, besides, .. } = self;
         // Whatever is taken out, the tool that gives it back comes in.
-        let tool = recall.then(|| recall::tool(&Text::default()));
-        let tool = self.gauge.prompt(&self.gateway.gauges.counts, &[], tool.as_slice(), None);
-        let besides = *besides + Tokens(self.gauge.tokens_at_most(tool));
+        let besides = *besides + if *recall { count.recall() } else { Tokens(0) };
         planner.plan(Measured { entries, sizes, besides }, before)
+    }
+}
+
+impl Counter<'_> {
+    /// Returns the size of each entry.
+    pub fn sizes(&self, entries: &[Entry]) -> Vec<Tokens> {
+        entries.iter().map(|entry| self.tokens(self.gauge.entry(self.counts, entry))).collect()
+    }
+
+    /// Returns what a request takes beside its history.
+    pub fn besides(&self, ask: &Ask) -> Tokens {
+        self.tokens(self.gauge.prompt(self.counts, &[], &ask.tools, ask.settings.format.as_ref()))
+    }
+
+    /// Returns what the tool takes by which the model has back what was taken out.
+    pub fn recall(&self) -> Tokens {
+        self.tokens(self.gauge.prompt(self.counts, &[], &[recall::tool(&Text::default())], None))
+    }
+
+    const fn tokens(&self, size: Size) -> Tokens {
+        Tokens(self.gauge.tokens_at_most(size))
     }
 }
 
 impl Count for Counter<'_> {
     fn count(&self, text: &str) -> Tokens {
-        Tokens(self.gauge.tokens_at_most(self.gauge.text(self.counts, text)))
+        self.tokens(self.gauge.text(self.counts, text))
     }
 }
 
@@ -296,7 +316,7 @@ fn is_ours(ask: &Ask) -> bool {
 }
 
 /// Says whether the client asks for an error rather than a shortened history.
-fn forbids(ask: &Ask) -> bool {
+pub fn forbids(ask: &Ask) -> bool {
     let says = |name: &str, value: &str| {
         ask.fields.iter().any(|field| field.name == name && field.value.trim_matches('"') == value)
     };

@@ -56,7 +56,8 @@ fn rules(args: &ConvertArgs) -> Result<Rules, CommandError> {
     }
 }
 
-fn read(file: Option<&Path>) -> Result<Arc<str>, CommandError> {
+/// Reads a file, or standard input.
+pub(super) fn read(file: Option<&Path>) -> Result<Arc<str>, CommandError> {
     let mut bytes = Vec::new();
     let (name, read) = match file.filter(|file| *file != Path::new("-")) {
         Some(file) => (file.display().to_string(), std::fs::read(file).map(|read| bytes = read)),
@@ -105,8 +106,8 @@ fn convert(document: &Document, args: &ConvertArgs, rules: &Rules) -> Result<Con
     Ok(Converted { body, report })
 }
 
-/// Returns the body as one line: outside of strings, where none can stand, a line break is white space.
-fn one_line(body: &str) -> String {
+/// Returns a body as one line: outside of strings, where none can stand, a line break is white space.
+pub(super) fn one_line(body: &str) -> String {
     let mut line = body.replace(['\n', '\r'], " ");
     line.push('\n');
     line

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod backends;
+mod compact;
 mod config;
 mod convert;
 mod doctor;
@@ -31,6 +32,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Show { id, view } => show::run(id, *view, args),
         Command::Search(search) => search::run(search, args),
         Command::Convert(convert) => convert::run(convert, args.quiet),
+        Command::Compact(compact) => compact::run(compact, args),
         Command::Config { action } => config::run(action.as_ref(), args),
         Command::Sim(sim) => sim::run(sim),
         Command::Completions { shell } => completions(*shell),
@@ -45,13 +47,18 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CommandError> {
 
 /// An option that is accepted everywhere but read only by some is an error where it would do nothing.
 fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
-    let reads_config =
-        !matches!(args.command, Command::Convert(_) | Command::Sim(_) | Command::Completions { .. });
-    let given = [("--config", args.config.is_some()), ("--data", args.data.is_some()), ("--json", args.json)];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) if !reads_config => {
-            Err(CommandError::bad_input(format!("{name}: has no effect on this command")))
-        }
-        _ => Ok(()),
+    let reads_config = !matches!(
+        args.command,
+        Command::Convert(_) | Command::Compact(_) | Command::Sim(_) | Command::Completions { .. }
+    );
+    let reads_json = reads_config || matches!(args.command, Command::Compact(_));
+    let given = [
+        ("--config", args.config.is_some() && !reads_config),
+        ("--data", args.data.is_some() && !reads_config),
+        ("--json", args.json && !reads_json),
+    ];
+    match given.into_iter().find(|(_, is_idle)| *is_idle) {
+        Some((name, _)) => Err(CommandError::bad_input(format!("{name}: has no effect on this command"))),
+        None => Ok(()),
     }
 }
