@@ -3,9 +3,9 @@
 use crate::policy::State;
 use crate::scene::{Scene, Shown, Variant, count};
 use crate::trajectory::{Kind, Unit};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use throughline_core::plan::{
-    Budget, Decision, Handle, Measured, Plan, Planner, Policy, Tokens, ToolRules, find,
+    Budget, Decision, HandleRange, Measured, Plan, Planner, Policy, Tokens, ToolRules, find_range,
 };
 use throughline_core::{
     Call, Entry, Input, Kind as EntryKind, Outcome, Part, Report, Return, Role, joined_text,
@@ -56,7 +56,8 @@ pub fn show(scene: &Scene, end: usize, state: &mut State, budget: u64, once: boo
     let budget = Budget { prompt, tool_history: None, policy: Policy::Default, ..Budget::default() };
     let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &count, recall: true };
     let plan = if once { planner.hand_over(history) } else { planner.plan(history, &state.decisions) };
-    let Ok(plan) = plan else { return (0..end).map(|unit| (unit, Variant::Full)).collect() };
+    // Without a plan nothing would be sent at all.
+    let Ok(plan) = plan else { return (0..end).filter(is_other).map(|unit| (unit, Variant::Full)).collect() };
     let shown = shown(scene, end, &plan);
     state.decisions = plan.decisions;
     shown
@@ -92,21 +93,15 @@ fn shown(scene: &Scene, end: usize, plan: &Plan) -> Vec<Shown> {
 
 /// Returns the units that handles in a prompt lead to, found as `recall` finds them.
 pub fn recallable(scene: &Scene, end: usize, shown: &[Shown]) -> BTreeSet<usize> {
-    let mut handles: HashSet<Handle> = HashSet::new();
+    let entries = &scene.entries[..end];
+    let mut found = BTreeSet::new();
     for (_, variant) in shown {
-        if let Variant::Shown(text) | Variant::Told(text) = variant {
-            let behind = text
-                .match_indices(HANDLE_MARK)
-                .filter_map(|(at, mark)| text.get(at + mark.len()..)?.get(..8));
-            handles.extend(behind.filter_map(Handle::parse));
+        let (Variant::Shown(text) | Variant::Told(text)) = variant else { continue };
+        for behind in text.split(HANDLE_MARK).skip(1) {
+            let named = behind.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).next();
+            let Some(range) = named.and_then(HandleRange::parse) else { continue };
+            found.extend(find_range(range, entries).into_iter().flat_map(|found| [found.call, found.result]));
         }
     }
-    if handles.is_empty() {
-        return BTreeSet::new();
-    }
-    let entries = &scene.entries[..end];
-    let mut sorted: Vec<Handle> = handles.into_iter().collect();
-    sorted.sort();
-    let found = sorted.into_iter().filter_map(|handle| find(handle, entries));
-    found.flat_map(|found| [found.call, found.result]).flatten().collect()
+    found.into_iter().flatten().collect()
 }

@@ -4,7 +4,8 @@
 //! so that rendering it again costs nothing and gives the same bytes, whatever the planner has learned since.
 //! The text form has a version of its own and no dependencies; the store keeps it as it is.
 
-use super::{Handle, Tokens};
+use super::digest::HEADING;
+use super::{Count, Handle, Tokens};
 use crate::Text;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -107,14 +108,17 @@ impl Decisions {
         self.taken.get(at)
     }
 
-    /// Puts the words of a model in the place of the digest; without a span nothing happens.
+    /// Puts the words of a model in the place of the digest, of which only the line stays that says how to have
+    /// back what was left out; without a span nothing happens.
     ///
     /// The prompt changes from there on, so this is best done while the provider's cache is cold.
-    pub fn retell(&mut self, text: Text, tokens: Tokens) {
-        if let Some(span) = &mut self.span {
-            span.text = text;
-            span.tokens = tokens;
-        }
+    pub fn retell(&mut self, words: &str, count: &dyn Count) {
+        let Some(span) = &mut self.span else { return };
+        let at = span.text.find(HEADING).unwrap_or(span.text.len());
+        let heading = span.text[at..].lines().next().unwrap_or_default();
+        let text = format!("{}\n{heading}", words.trim_end());
+        span.tokens = count.count(&text) + count.around_entry();
+        span.text = text.into();
     }
 
     /// Writes the stored form.

@@ -3,6 +3,7 @@
 //! Counts per kind of tool, the files, commands and queries, the latest first as far as there is room, and
 //! failures in their own words.
 
+use super::HandleRange;
 use super::survey::{Pair, Survey};
 use super::tools::ToolKind;
 use crate::joined_text;
@@ -15,10 +16,23 @@ const COMMAND_CHARS_MAX: usize = 80;
 const ERROR_CHARS_MAX: usize = 200;
 const ERRORS_MAX: usize = 5;
 
-/// Tells what `pairs` did, in about that many characters.
-pub(super) fn digest(survey: &Survey<'_>, pairs: &[usize], recall: bool, chars_max: usize) -> String {
-    let how = if recall { "; recall finds what they said" } else { "" };
-    let mut text = format!("{HEADING}, {} tool calls, left out here{how}]", pairs.len());
+/// What a digest stands for.
+#[derive(Default)]
+pub(super) struct Gone {
+    /// The pairs that went into it, among those of the survey.
+    pub summarised: Vec<usize>,
+    /// How many were left out besides because later ones show the same anew; there is nothing to tell about them.
+    pub repeated: usize,
+    /// By which the model can have all of them back, if it can.
+    pub range: Option<HandleRange>,
+}
+
+/// Tells what is gone, in about that many characters.
+pub(super) fn digest(survey: &Survey<'_>, gone: &Gone, chars_max: usize) -> String {
+    let pairs = &gone.summarised;
+    let how = gone.range.map_or_else(String::new, |range| format!("; recall {range} lists them"));
+    let why = if pairs.is_empty() { ", as later ones show the same" } else { "" };
+    let mut text = format!("{HEADING}, {} tool calls, left out here{why}{how}]", pairs.len() + gone.repeated);
     let share = chars_max / 4;
     for (kind, intro) in [
         (ToolKind::Read, "Read"),
@@ -109,11 +123,21 @@ mod tests {
         ];
         let sizes = vec![Tokens(10); entries.len()];
         let survey = Survey::of(&entries, &sizes, &ToolRules::default());
-        let text = digest(&survey, &[0, 1, 2, 3], true, 1_000);
-        let expected = "[Earlier in this session, 4 tool calls, left out here; recall finds what they said]\n\
+        let range = HandleRange { first: survey.pairs[0].handle, last: survey.pairs[3].handle };
+        let gone = Gone { summarised: vec![0, 1, 2, 3], repeated: 1, range: Some(range) };
+        let text = digest(&survey, &gone, 1_000);
+        let heading =
+            format!("[Earlier in this session, 5 tool calls, left out here; recall {range} lists them]");
+        let expected = "\n\
                         - Read: src/b.rs, src/a.rs\n- Ran: cargo test\n- Used: book_flight\n\
                         [Errors encountered]\n- Bash: error[E0308]: mismatched types";
-        assert_eq!(text, expected);
-        assert!(digest(&survey, &[0, 1], false, 20).contains("+1 more"));
+        assert_eq!(text, format!("{heading}{expected}"));
+        let two = Gone { summarised: vec![0, 1], ..Gone::default() };
+        assert!(digest(&survey, &two, 20).contains("+1 more"));
+        let repeated = digest(&survey, &Gone { repeated: 2, ..Gone::default() }, 100);
+        assert_eq!(
+            repeated,
+            "[Earlier in this session, 2 tool calls, left out here, as later ones show the same]"
+        );
     }
 }

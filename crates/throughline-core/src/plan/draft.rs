@@ -104,9 +104,9 @@ impl<'a> Draft<'a> {
         self.taken.insert(entry, taken);
     }
 
-    /// Sets the summary of everything that is decided to be in it.
+    /// Sets the summary of everything that is left out.
     pub fn set_span(&mut self, text: String) {
-        let is_in = |taken: &&Taken| taken.decision == Decision::Summarised;
+        let is_in = |taken: &&Taken| matches!(taken.decision, Decision::Summarised | Decision::Dropped);
         let Some(first) = self.taken.values().find(is_in).map(|taken| taken.entry) else { return };
         let covers = self.taken.values().filter(is_in).count();
         let tokens = self.count.count(&text) + self.count.around_entry();

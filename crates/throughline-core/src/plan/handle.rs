@@ -11,6 +11,15 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(u64);
 
+/// All pairs from one to another, by their handles; a digest names what it stands for in this way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandleRange {
+    /// The first pair.
+    pub first: Handle,
+    /// The last one; it may be the same.
+    pub last: Handle,
+}
+
 /// What a handle names, by the indexes of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -56,6 +65,54 @@ impl fmt::Display for Handle {
         }
         Ok(())
     }
+}
+
+/// Between the two handles of a range.
+const TO: &str = "..";
+
+impl HandleRange {
+    /// Reads a range as a digest writes it; a single handle is a range of one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once(TO).unwrap_or((text, text));
+        Some(Self { first: Handle::parse(first)?, last: Handle::parse(last)? })
+    }
+
+    /// Returns the handle, if it is only one.
+    #[must_use]
+    pub fn single(&self) -> Option<Handle> {
+        (self.first == self.last).then_some(self.first)
+    }
+}
+
+impl fmt::Display for HandleRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.single() {
+            Some(handle) => handle.fmt(f),
+            None => write!(f, "{}{TO}{}", self.first, self.last),
+        }
+    }
+}
+
+/// Finds the pairs of a range among `entries`, in the order of their calls.
+///
+/// Where a client took back one end of it, the range goes on to that end of the history.
+#[must_use]
+pub fn find_range(range: HandleRange, entries: &[Entry]) -> Vec<Found> {
+    let ledger = Ledger::of(entries);
+    let pairs = ledger.pairs();
+    let handles: Vec<Handle> = pairs
+        .iter()
+        .map(|pair| Handle::of(entries.get(pair.call), pair.result.and_then(|at| entries.get(at))))
+        .collect();
+    let first = handles.iter().position(|handle| *handle == range.first);
+    let last = handles.iter().rposition(|handle| *handle == range.last);
+    if first.is_none() && last.is_none() {
+        return Vec::new();
+    }
+    let (start, end) = (first.unwrap_or(0), last.map_or(pairs.len(), |last| last + 1));
+    let among = pairs.get(start..end).unwrap_or_default();
+    among.iter().map(|pair| Found { call: Some(pair.call), result: pair.result }).collect()
 }
 
 /// Finds what `handle` names among `entries`.
@@ -179,6 +236,27 @@ mod tests {
         assert_eq!(Handle::parse(&first.to_string()), Some(first));
         assert_eq!(find(Handle(1), &entries), None);
         assert_eq!(Handle::parse("tooLONGforahandle"), None);
+    }
+
+    #[test]
+    fn a_range_finds_everything_between_its_ends() {
+        let entries: Vec<Entry> = (0..4)
+            .flat_map(|at| [call(&format!("c{at}"), "Read", "{}"), result(&format!("c{at}"), "text")])
+            .collect();
+        let of = |at: usize| Handle::of(entries.get(2 * at), entries.get(2 * at + 1));
+        let range = |first: usize, last: usize| HandleRange { first: of(first), last: of(last) };
+        let found = |range, until: usize| -> Vec<usize> {
+            find_range(range, &entries[..until]).iter().filter_map(|found| found.call).collect()
+        };
+        assert_eq!(found(range(1, 2), 8), [2, 4]);
+        assert_eq!(found(range(1, 1), 8), [2]);
+        assert_eq!(found(range(1, 3), 6), [2, 4], "the last pair was taken back");
+        assert_eq!(found(range(2, 1), 8), [0; 0]);
+        assert_eq!(found(HandleRange { first: Handle(1), last: Handle(2) }, 8), [0; 0]);
+        for range in [range(0, 3), range(2, 2)] {
+            assert_eq!(HandleRange::parse(&range.to_string()), Some(range));
+        }
+        assert_eq!(HandleRange::parse("e5m8fv2z..nonsense!"), None);
     }
 
     #[test]

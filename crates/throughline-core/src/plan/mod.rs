@@ -31,11 +31,12 @@ mod tools;
 
 pub use budget::{Budget, Policy};
 pub use decision::{Decision, Decisions, DecisionsError, Span, Taken};
-pub use handle::{Found, Handle, find};
+pub use handle::{Found, Handle, HandleRange, find, find_range};
 pub use tokens::{Count, Tokens};
 pub use tools::{ToolKind, ToolRule, ToolRules};
 
 use crate::{Entry, Report, Side, Text};
+use digest::Gone;
 use draft::Draft;
 use std::collections::BTreeSet;
 use step::Step;
@@ -122,7 +123,7 @@ pub fn digest(entries: &[Entry], rules: &ToolRules, chars_max: usize) -> String 
     let sizes = vec![Tokens::default(); entries.len()];
     let survey = Survey::of(entries, &sizes, rules);
     let pairs: Vec<usize> = (0..survey.pairs.len()).collect();
-    digest::digest(&survey, &pairs, false, chars_max)
+    digest::digest(&survey, &Gone { summarised: pairs, repeated: 0, range: None }, chars_max)
 }
 
 impl Planner<'_> {
@@ -278,8 +279,8 @@ fn carried(entries: &[Entry], sizes: &[Tokens], rules: &ToolRules, before: &Deci
         }
     }
     taken.retain(|taken| !(goes(taken) && halves.contains(&(taken.entry as usize))));
-    let is_summarised = taken.iter().any(|taken| taken.decision == Decision::Summarised);
-    Decisions { taken, span: before.span.clone().filter(|_| is_summarised) }
+    let is_gone = taken.iter().any(goes);
+    Decisions { taken, span: before.span.clone().filter(|_| is_gone) }
 }
 
 /// Returns down to what a prompt is squeezed that is over its limit.

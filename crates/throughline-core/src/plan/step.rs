@@ -5,12 +5,12 @@
 //! summary. The latest rounds stay as they are for as long as they fit.
 
 use super::decision::Decision;
-use super::digest;
+use super::digest::{self, Gone};
 use super::draft::Draft;
 use super::fill::{self, Pool};
 use super::superseded::{Relations, relations};
 use super::survey::{Round, Survey};
-use super::{Budget, Policy, Tokens, ToolKind};
+use super::{Budget, HandleRange, Policy, Tokens, ToolKind};
 use crate::{Kind, Role};
 
 /// How much of the room the latest rounds take verbatim, in hundredths, however many they are.
@@ -117,7 +117,17 @@ impl<'d, 'a> Step<'d, 'a> {
         0
     }
 
+    /// Leaves out what later rounds show anew, unless the line that says so takes more.
     fn leave_out_superseded(&mut self) {
+        let before = (self.draft.taken.clone(), self.draft.span.clone(), self.draft.total());
+        self.leave_out_repeated();
+        self.summarise();
+        if self.draft.total() > before.2 {
+            (self.draft.taken, self.draft.span) = (before.0, before.1);
+        }
+    }
+
+    fn leave_out_repeated(&mut self) {
         let survey = self.survey();
         // Rounds that a later one supersedes are told apart by count, not by room: the latest are never touched.
         for at in 0..self.recent.min(survey.rounds.len()) {
@@ -220,20 +230,35 @@ impl<'d, 'a> Step<'d, 'a> {
         }
     }
 
-    /// Writes the summary of all rounds that are in it.
+    /// Returns what is left out, by pairs.
+    fn gone(&self) -> Gone {
+        let pairs = &self.survey().pairs;
+        let (mut gone, mut ends) = (Gone::default(), None);
+        for (at, pair) in pairs.iter().enumerate() {
+            match pair.call.and_then(|call| self.draft.decision(call)) {
+                Some(Decision::Summarised) => gone.summarised.push(at),
+                Some(Decision::Dropped) => gone.repeated += 1,
+                _ => continue,
+            }
+            let (first, _) = ends.unwrap_or((at, at));
+            ends = Some((first, at));
+        }
+        let range = ends.filter(|_| self.draft.recall);
+        gone.range =
+            range.map(|(first, last)| HandleRange { first: pairs[first].handle, last: pairs[last].handle });
+        gone
+    }
+
+    /// Writes the summary of all rounds that are left out.
     fn summarise(&mut self) {
-        let survey = self.survey();
-        let is_in = |pair: &usize| {
-            let call = survey.pairs[*pair].call;
-            call.is_some_and(|call| self.draft.decision(call) == Some(&Decision::Summarised))
-        };
-        let pairs: Vec<usize> = (0..survey.pairs.len()).filter(is_in).collect();
-        if pairs.is_empty() {
+        let gone = self.gone();
+        // What later rounds show anew needs no words where it cannot be had back.
+        if gone.summarised.is_empty() && gone.range.is_none() {
             return;
         }
         let tokens = self.goal.percent(SUMMARY_SHARE).0.min(SUMMARY_TOKENS_MAX);
         let chars = usize::try_from(tokens * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
-        let mut text = digest::digest(survey, &pairs, self.draft.recall, chars);
+        let mut text = digest::digest(self.survey(), &gone, chars);
         // The words of a model stay; the digest of everything follows them.
         if let Some(told) = self.draft.span.as_ref().filter(|span| !span.text.starts_with(digest::HEADING)) {
             let words = told.text.split(digest::HEADING).next().unwrap_or_default();

@@ -373,14 +373,57 @@ fn the_words_of_a_model_take_the_place_of_the_digest() {
     let mut plan = planned(&entries, &budget, &Decisions::default()).unwrap();
     let digest = plan.decisions.span().unwrap().text.clone();
     assert!(digest.starts_with("[Earlier in this session"), "{digest}");
-    plan.decisions.retell("We searched a lot.".into(), Tokens(12));
+    plan.decisions.retell("We searched a lot.", &COUNT);
     let again = planned(&entries, &budget, &plan.decisions).unwrap();
     let shown = shown(&again, &entries);
-    assert!(
-        shown
-            .iter()
-            .any(|entry| matches!(&entry.kind, Kind::Summarised(told) if told.text == "We searched a lot."))
-    );
+    assert_eq!(sizes(&shown).into_iter().sum::<Tokens>() + Tokens(10), again.after);
+    let told = shown.iter().find_map(|entry| match &entry.kind {
+        Kind::Summarised(told) => Some(told.text.clone()),
+        _ => None,
+    });
+    // What the words stand for can still be had back.
+    let heading = digest.lines().next().unwrap();
+    assert_eq!(told.unwrap(), format!("We searched a lot.\n{heading}").as_str());
+}
+
+/// Returns the indexes of the entries that handles in a prompt lead to.
+fn recallable(shown: &[Entry], entries: &[Entry]) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    for entry in shown {
+        let text = match &entry.kind {
+            Kind::Called(call) => call.input.text().clone(),
+            Kind::Returned(returned) => joined_text(&returned.parts),
+            Kind::Summarised(summary) => summary.text.clone(),
+            _ => continue,
+        };
+        for behind in text.split("recall ").skip(1) {
+            let named: String =
+                behind.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '.').collect();
+            let range = HandleRange::parse(&named).unwrap();
+            found.extend(find_range(range, entries).into_iter().flat_map(|found| [found.call, found.result]));
+        }
+    }
+    found.into_iter().flatten().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn everything_taken_out_can_be_had_back(goes in prop::collection::vec(go(), 1..20), budget in budgets()) {
+        let mut before = Decisions::default();
+        for turns in [goes.len() / 2, goes.len()] {
+            let entries = history(&goes[..turns]);
+            let Ok(plan) = planned(&entries, &budget, &before) else { return Ok(()) };
+            let recallable = recallable(&shown(&plan, &entries), &entries);
+            for taken in plan.decisions.taken() {
+                let at = taken.entry as usize;
+                let is_tool = entries[at].as_call().is_some() || entries[at].as_return().is_some();
+                prop_assert!(!is_tool || recallable.contains(&at), "{:?}", taken);
+            }
+            before = plan.decisions;
+        }
+    }
 }
 
 #[test]

@@ -63,10 +63,11 @@ const OTHER_NAME: &str = "throughline_recall";
 
 const DESCRIPTION: &str = "Gives back what was left out of this conversation's earlier tool calls and results. \
     Where something was left out, the text says so and names a handle, such as `recall e5m8fv2z`. Pass the handle \
-    to have the whole of it, with from_line and to_line for a part; or pass a query to search all earlier tool \
-    calls and results for words.";
+    to have the whole of it, with from_line and to_line for a part. A range of handles, such as \
+    `recall e5m8fv2z..k7f2qx9d`, gives the list of what is in it, with a query what is found in it. A query alone \
+    searches all earlier tool calls and results for words.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle of what was left out."},"from_line":{"type":"integer","description":"The first line of the result to give back, from 1."},"to_line":{"type":"integer","description":"The last line to give back."},"query":{"type":"string","description":"Words to search for; all of them must occur."}}}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle of what was left out, or a range of handles."},"from_line":{"type":"integer","description":"The first line of the result to give back, from 1."},"to_line":{"type":"integer","description":"The last line to give back."},"query":{"type":"string","description":"Words to search for; all of them must occur."}}}"#;
 
 const NO_MORE: &str = "No more can be recalled in this turn. Go on with what you have.";
 

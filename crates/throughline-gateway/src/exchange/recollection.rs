@@ -1,9 +1,10 @@
-//! What a call of `recall` gives back: a pair by its handle, whole or in part, or what a search finds.
+//! What a call of `recall` gives back: a pair by its handle, whole or in part, the list of a whole range, or what a
+//! search finds.
 //!
 //! Everything comes from the history as it was before anything was taken out. Pure.
 
 use std::fmt::Write as _;
-use throughline_core::plan::{Found, Handle, find};
+use throughline_core::plan::{Found, Handle, HandleRange, find, find_range};
 use throughline_core::{Entry, Ledger, Part, Text, joined_text};
 use throughline_wire::json::Document;
 
@@ -11,6 +12,7 @@ use throughline_wire::json::Document;
 #[derive(Debug, PartialEq, Eq)]
 enum Wish {
     Pair { handle: Handle, from: Option<u64>, to: Option<u64> },
+    Range { range: HandleRange, words: Vec<String>, from: Option<u64>, to: Option<u64> },
     Search(Vec<String>),
 }
 
@@ -30,8 +32,8 @@ pub enum RecollectError {
     NoHandle(Text),
     /// Nothing has the handle.
     #[error("nothing in this conversation has the handle `{0}`; search for it with a `query`")]
-    Unknown(Handle),
-    /// The result has fewer lines.
+    Unknown(HandleRange),
+    /// The result, or the list, has fewer lines.
     #[error(
         "there are {0} lines, and the first one that you asked for is behind them or behind the last one"
     )]
@@ -52,10 +54,28 @@ const SNIPPET_CHARS: usize = 160;
 pub fn recollect(arguments: &str, entries: &[Entry], tool: &Text) -> Result<Vec<Part>, RecollectError> {
     match Wish::read(arguments)? {
         Wish::Pair { handle, from, to } => {
-            let found = find(handle, entries).ok_or(RecollectError::Unknown(handle))?;
-            pair(found, entries, from, to)
+            let unknown = RecollectError::Unknown(HandleRange { first: handle, last: handle });
+            pair(find(handle, entries).ok_or(unknown)?, entries, from, to)
         }
-        Wish::Search(words) => Ok(vec![Part::text(search(&words, entries, tool))]),
+        Wish::Range { range, words, from, to } => {
+            let found = find_range(range, entries);
+            if found.is_empty() {
+                return Err(RecollectError::Unknown(range));
+            }
+            let told = if words.is_empty() {
+                lines(&list(&found, entries, tool), from, to)?
+            } else {
+                search(&words, &found, entries, tool)
+            };
+            Ok(vec![Part::text(told)])
+        }
+        Wish::Search(words) => {
+            let ledger = Ledger::of(entries);
+            let pairs = ledger.pairs().iter();
+            let all: Vec<Found> =
+                pairs.map(|pair| Found { call: Some(pair.call), result: pair.result }).collect();
+            Ok(vec![Part::text(search(&words, &all, entries, tool))])
+        }
     }
 }
 
@@ -70,12 +90,25 @@ impl Wish {
         if let Some(handle) = text("handle") {
             // Models copy the word in front of it as well.
             let last = handle.split_whitespace().last().unwrap_or_default().trim_matches(['`', ']', '[']);
-            let handle = Handle::parse(last).ok_or_else(|| RecollectError::NoHandle(handle.clone()))?;
-            return Ok(Self::Pair { handle, from: number("from_line"), to: number("to_line") });
+            let range = HandleRange::parse(last).ok_or_else(|| RecollectError::NoHandle(handle.clone()))?;
+            let (from, to) = (number("from_line"), number("to_line"));
+            return Ok(match range.single() {
+                Some(handle) => Self::Pair { handle, from, to },
+                None => Self::Range {
+                    range,
+                    words: text("query").map_or_else(Vec::new, |text| words(&text)),
+                    from,
+                    to,
+                },
+            });
         }
-        let query = text("query").ok_or(RecollectError::NoWish)?;
-        Ok(Self::Search(query.split_whitespace().map(str::to_lowercase).collect()))
+        Ok(Self::Search(words(&text("query").ok_or(RecollectError::NoWish)?)))
     }
+}
+
+/// Returns the words of a query, as they are compared.
+fn words(query: &str) -> Vec<String> {
+    query.split_whitespace().map(str::to_lowercase).collect()
 }
 
 fn pair(
@@ -121,16 +154,32 @@ fn lines(text: &str, from: Option<u64>, to: Option<u64>) -> Result<String, Recol
     Ok(given)
 }
 
-fn search(words: &[String], entries: &[Entry], tool: &Text) -> String {
-    let ledger = Ledger::of(entries);
+/// Lists pairs, one on each line, with the handle by which each can be had.
+fn list(pairs: &[Found], entries: &[Entry], tool: &Text) -> String {
+    let mut out = String::new();
+    for found in pairs {
+        let Some((head, handle)) = head(*found, entries, tool) else { continue };
+        let _ = writeln!(out, "{handle}: {}", cut(&head, SNIPPET_CHARS).replace('\n', " "));
+    }
+    out
+}
+
+/// Returns what a pair called, and its handle; nothing for calls of `tool` itself.
+fn head(found: Found, entries: &[Entry], tool: &Text) -> Option<(String, Handle)> {
+    let call = found.call.and_then(|at| entries.get(at));
+    let called = call.and_then(Entry::as_call).filter(|call| call.name != *tool)?;
+    let handle = Handle::of(call, found.result.and_then(|at| entries.get(at)));
+    Some((format!("{} {}", called.name, called.input.text()), handle))
+}
+
+fn search(words: &[String], pairs: &[Found], entries: &[Entry], tool: &Text) -> String {
     let mut out = String::new();
     let mut hits = 0;
-    for pair in ledger.pairs().iter().rev() {
-        let (call, result) = (entries.get(pair.call), pair.result.and_then(|at| entries.get(at)));
-        let Some(called) = call.and_then(Entry::as_call).filter(|call| call.name != *tool) else { continue };
+    for found in pairs.iter().rev() {
+        let Some((head, handle)) = head(*found, entries, tool) else { continue };
+        let result = found.result.and_then(|at| entries.get(at));
         let text = result.and_then(Entry::as_return).map(|returned| joined_text(&returned.parts));
         let text = text.unwrap_or_default();
-        let head = format!("{} {}", called.name, called.input.text());
         let all = format!("{head}\n{text}").to_lowercase();
         if !words.iter().all(|word| all.contains(word)) {
             continue;
@@ -140,7 +189,7 @@ fn search(words: &[String], entries: &[Entry], tool: &Text) -> String {
             out.push_str("[there is more; search for further words]\n");
             break;
         }
-        let _ = writeln!(out, "{}: {}", Handle::of(call, result), cut(&head, SNIPPET_CHARS));
+        let _ = writeln!(out, "{handle}: {}", cut(&head, SNIPPET_CHARS));
         out.push_str(&snippets(words, &text));
     }
     if hits == 0 {
@@ -205,6 +254,20 @@ mod tests {
         assert_eq!(part, "beta\n");
         let behind = said(&format!(r#"{{"handle":"{handle}","from_line":9}}"#));
         assert_eq!(behind, Err(RecollectError::NoLines(3)));
+    }
+
+    #[test]
+    fn a_range_lists_its_pairs_and_can_be_searched() {
+        let entries = entries();
+        let (a, b) =
+            (Handle::of(entries.first(), entries.get(1)), Handle::of(entries.get(2), entries.get(3)));
+        let listed = said(&format!(r#"{{"handle":"recall {a}..{b}"}}"#)).unwrap();
+        assert_eq!(listed, format!("{a}: read {{\"path\":\"one.rs\"}}\n{b}: read {{\"path\":\"two.rs\"}}\n"));
+        let second = said(&format!(r#"{{"handle":"{a}..{b}","from_line":2}}"#)).unwrap();
+        assert!(second.starts_with(&format!("{b}: read")), "{second}");
+        let found = said(&format!(r#"{{"handle":"{a}..{b}","query":"delta"}}"#)).unwrap();
+        assert!(found.starts_with(&format!("{b}: ")) && found.contains("1: delta"), "{found}");
+        assert!(matches!(said(r#"{"handle":"aaaaaaaa..bbbbbbbb"}"#), Err(RecollectError::Unknown(_))));
     }
 
     #[test]
