@@ -8,7 +8,7 @@ use crate::refusal::{Refused, invalid};
 use crate::server::Shared;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Extension, Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -41,6 +41,8 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{*id}", get(model))
         .fallback(unknown)
+        // `record` has read the body already, and has the limit.
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(shared.clone(), record))
         // Reading the record is not part of it.
         .route("/__recorded", get(recorded))

@@ -226,7 +226,15 @@ impl Plan {
 
     /// Returns what was decided about each entry that is not shown as it came, and why.
     pub fn reasons(&self) -> impl Iterator<Item = (&Taken, Text)> {
-        self.decisions.taken.iter().map(|taken| (taken, apply::reason(taken)))
+        self.decisions.taken.iter().map(|taken| (taken, taken.reason()))
+    }
+}
+
+impl Taken {
+    /// Returns why the entry is not shown as it came.
+    #[must_use]
+    pub fn reason(&self) -> Text {
+        apply::reason(self)
     }
 }
 

@@ -4,7 +4,7 @@
 //! knows. Lists come in pages: `next` is handed back as `after`.
 
 use super::reject::{own, reject, undecodable};
-use super::{Ingress, admit, body, live};
+use super::{Ingress, admit, body, live, seen};
 use crate::gateway::now;
 use crate::switch;
 use crate::view;
@@ -16,8 +16,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use http::header;
 use std::collections::BTreeMap;
-use throughline_core::{ConversationId, Dialect, Failure, FailureKind, Text};
-use throughline_store::{Conversations, Cursor, Entries, Page, Paging, Scope, Search, StoreError, Which};
+use throughline_core::{ConversationId, Dialect, EntryId, Failure, FailureKind, Text};
+use throughline_store::{
+    Conversations, Cursor, Entries, Exchange, Page, Paging, Scope, Search, StoreError, Which,
+};
 use throughline_wire::json::{DecodeError, Document, Writer};
 
 /// What stands behind the `?`.
@@ -34,7 +36,9 @@ pub fn routes(ingress: Ingress) -> Router<Ingress> {
         .route("/api/conversations/{id}", get(conversation))
         .route("/api/conversations/{id}/pairs", get(pairs))
         .route("/api/conversations/{id}/frames", get(frames))
+        .route("/api/conversations/{id}/entries/{entry}", get(entry))
         .route("/api/conversations/{id}/sent/{number}", get(sent))
+        .route("/api/conversations/{id}/seen/{number}", get(seen))
         .route("/api/conversations/{id}/backend", put(switch_conversation))
         .route("/api/search", get(search))
         .route("/api/events", get(live::events))
@@ -59,9 +63,14 @@ async fn conversations(State(ingress): State<Ingress>, Query(parameters): Parame
     respond(answer.await)
 }
 
-async fn conversation(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+async fn conversation(
+    State(ingress): State<Ingress>,
+    Path(id): Path<String>,
+    Query(parameters): Parameters,
+) -> Response {
     let answer = async {
         let history = &*ingress.gateway.history;
+        let preview = preview(&parameters)?;
         let listed = listed(&ingress, &id).await?;
         let id = listed.heading.id.clone();
         let entries = history.entries(Entries::Conversation(id.clone())).await;
@@ -71,7 +80,7 @@ async fn conversation(State(ingress): State<Ingress>, Path(id): Path<String>) ->
         writer.begin_object();
         writer.key("conversation");
         view::write_listed(&mut writer, &listed);
-        array(&mut writer, "entries", &entries, view::write_entry);
+        array(&mut writer, "entries", &entries, |writer, kept| view::write_preview(writer, kept, preview));
         array(&mut writer, "exchanges", &exchanges, |writer, each| view::write_exchange(writer, each, &[]));
         writer.end_object();
         Ok(writer)
@@ -119,24 +128,59 @@ async fn frames(State(ingress): State<Ingress>, Path(id): Path<String>) -> Respo
     respond(answer.await)
 }
 
-/// What backends were sent in one exchange, which is counted from 1 on.
-async fn sent(State(ingress): State<Ingress>, Path((id, number)): Path<(String, String)>) -> Response {
+/// One entry with all it has, pictures too.
+async fn entry(State(ingress): State<Ingress>, Path((id, entry)): Path<(String, String)>) -> Response {
     let answer = async {
-        let history = &*ingress.gateway.history;
-        let id = listed(&ingress, &id).await?.heading.id;
-        let exchanges = view::exchanges(history, &id).await.map_err(|error| unread(&error))?;
-        let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let exchange = at.and_then(|at| exchanges.get(at)).ok_or_else(|| {
-            let message = format!("`{id}` has {} exchanges, and `{number}` is none of them", exchanges.len());
-            own(FailureKind::NotFound, "throughline_no_such_exchange", message)
+        let found = ingress.gateway.history.entries(Entries::One(EntryId::new(entry.as_str()))).await;
+        let found = found.map_err(|error| unread(&error))?;
+        let kept = found.iter().find(|kept| kept.conversation.as_str() == id).ok_or_else(|| {
+            let message = format!("`{id}` has no entry `{entry}`");
+            own(FailureKind::NotFound, "throughline_no_such_entry", message)
         })?;
-        let recording = history.recording(exchange.id.clone(), Which::Sent).await;
-        let recording = recording.map_err(|error| unread(&error))?;
         let mut writer = Writer::new();
-        view::write_exchange(&mut writer, exchange, &recording.sent);
+        view::write_whole(&mut writer, kept);
         Ok(writer)
     };
     respond(answer.await)
+}
+
+/// What backends were sent in one exchange, which is counted from 1 on.
+async fn sent(State(ingress): State<Ingress>, Path((id, number)): Path<(String, String)>) -> Response {
+    let answer = async {
+        let exchange = numbered(&ingress, &id, &number).await?;
+        let recording = ingress.gateway.history.recording(exchange.id.clone(), Which::Sent).await;
+        let recording = recording.map_err(|error| unread(&error))?;
+        let mut writer = Writer::new();
+        view::write_exchange(&mut writer, &exchange, &recording.sent);
+        Ok(writer)
+    };
+    respond(answer.await)
+}
+
+/// What was kept beside what the last attempt of an exchange sent, which is counted from 1 on.
+async fn seen(
+    State(ingress): State<Ingress>,
+    Path((id, number)): Path<(String, String)>,
+    Query(parameters): Parameters,
+) -> Response {
+    let answer = async {
+        let preview = preview(&parameters)?;
+        let exchange = numbered(&ingress, &id, &number).await?;
+        seen::compared(&ingress.gateway, exchange, preview).await
+    };
+    respond(answer.await)
+}
+
+/// Returns the exchange of a conversation that is counted from 1 on.
+async fn numbered(ingress: &Ingress, id: &str, number: &str) -> Result<Exchange, Failure> {
+    let id = listed(ingress, id).await?.heading.id;
+    let exchanges = view::exchanges(&*ingress.gateway.history, &id).await.map_err(|error| unread(&error))?;
+    let count = exchanges.len();
+    let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    at.and_then(|at| exchanges.into_iter().nth(at)).ok_or_else(|| {
+        let message = format!("`{id}` has {count} exchanges, and `{number}` is none of them");
+        own(FailureKind::NotFound, "throughline_no_such_exchange", message)
+    })
 }
 
 async fn search(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
@@ -229,6 +273,14 @@ fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> {
     Ok(Paging { after, limit: limit.clamp(1, PAGE_MAX) })
 }
 
+/// Returns how many characters of each text are wanted; all of them, unless `preview` says so.
+fn preview(parameters: &BTreeMap<String, String>) -> Result<usize, Failure> {
+    match parameters.get("preview") {
+        Some(chars) => chars.parse().map_err(|_| bad("preview", "must be a number of characters")),
+        None => Ok(usize::MAX),
+    }
+}
+
 fn paged<T>(name: &str, page: &Page<T>, write: impl Fn(&mut Writer, &T)) -> Writer {
     let mut writer = Writer::new();
     writer.begin_object();
@@ -267,7 +319,7 @@ fn no_conversation(id: &str) -> Failure {
     own(FailureKind::NotFound, "throughline_no_such_conversation", message)
 }
 
-fn unread(error: &StoreError) -> Failure {
+pub fn unread(error: &StoreError) -> Failure {
     match error {
         StoreError::UnknownConversation(id) => no_conversation(id.as_str()),
         StoreError::BadCursor(_) => bad("after", &error.to_string()),

@@ -5,11 +5,13 @@ pub mod body;
 mod conversations;
 mod guard;
 pub mod input_items;
+mod inspector;
 mod live;
 mod metrics;
 mod models;
 pub mod reject;
 mod responses;
+mod seen;
 pub mod stored;
 mod websocket;
 
@@ -62,6 +64,7 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics::show))
         .merge(api::routes(ingress.clone()))
+        .merge(inspector::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .with_state(ingress)

@@ -2,13 +2,17 @@
 //!
 //! Fields that have nothing to say are `null` where a reader would look for them, and else left out.
 
-use super::{Listed, Pair, found_name, iso, kind_name, oddity_words, outcome_name, role_name};
+use super::{
+    Listed, Mark, Pair, Row, Seen, found_name, iso, kind_name, oddity_words, outcome_name, role_name,
+};
 use super::{state_name, text_of};
 use crate::config::{Backend, Config};
 use crate::routing::Listings;
 use crate::switch;
 use bytes::Bytes;
-use throughline_core::{Call, Dialect, EntryId, Kind, Origin, Return, Text, Thought};
+use throughline_core::{
+    Call, Content, Dialect, Entry, EntryId, Kind, Media, Origin, Return, Text, Thought, Usage,
+};
 use throughline_store::{
     Attempt, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Scope, Standing,
 };
@@ -27,42 +31,156 @@ pub fn write_listed(writer: &mut Writer, listed: &Listed) {
     optional(writer, "switched", heading.backend.as_deref());
     writer.field_uint("entries", heading.entries);
     writer.field_uint("exchanges", heading.exchanges);
+    if let Some(latest) = &listed.latest {
+        optional(writer, "client", latest.client.as_deref());
+        optional(writer, "model", latest.asked_model.as_deref());
+        optional(writer, "ending", latest.ending.as_deref());
+        writer.field_bool("answering", latest.ended.is_none());
+        write_usage(writer, latest.usage);
+    }
     writer.end_object();
 }
 
 /// Writes an entry.
 pub fn write_entry(writer: &mut Writer, kept: &Kept) {
     writer.begin_object();
+    write_place(writer, kept);
+    write_said(writer, &kept.entry, usize::MAX);
+    writer.end_object();
+}
+
+/// Writes an entry with no more than so many characters of each of its texts.
+///
+/// Where something is cut off, `chars` says how many there are.
+pub fn write_preview(writer: &mut Writer, kept: &Kept, chars_max: usize) {
+    writer.begin_object();
+    write_place(writer, kept);
+    write_said(writer, &kept.entry, chars_max);
+    writer.end_object();
+}
+
+/// Writes an entry with its pictures.
+pub fn write_whole(writer: &mut Writer, kept: &Kept) {
+    writer.begin_object();
+    write_place(writer, kept);
+    write_said(writer, &kept.entry, usize::MAX);
+    let parts = match &kept.entry.kind {
+        Kind::Said(said) => &*said.parts,
+        Kind::Returned(returned) => &*returned.parts,
+        _ => &[],
+    };
+    writer.key("pictures");
+    writer.begin_array();
+    for part in parts {
+        if let Content::Image(image) = &part.content {
+            write_image(writer, &image.media);
+        }
+    }
+    writer.end_array();
+    if let Some(wire) = &kept.entry.wire {
+        writer.field_str("wire", &wire.text);
+    }
+    writer.end_object();
+}
+
+/// Writes what a backend saw, with no more than so many characters of each text.
+pub fn write_seen(writer: &mut Writer, seen: &Seen<'_>, chars_max: usize) {
+    writer.key("tokens");
+    writer.begin_object();
+    for (class, (kept, sent)) in &seen.tokens {
+        writer.key(class);
+        writer.begin_object();
+        writer.field_uint("kept", *kept);
+        writer.field_uint("sent", *sent);
+        writer.end_object();
+    }
+    writer.end_object();
+    writer.key("rows");
+    writer.begin_array();
+    seen.rows.iter().for_each(|row| write_row(writer, row, chars_max));
+    writer.end_array();
+}
+
+fn write_row(writer: &mut Writer, row: &Row<'_>, chars_max: usize) {
+    writer.begin_object();
+    writer.field_str("mark", row.mark.name());
+    if let Some(taken) = row.taken {
+        writer.field_str("reason", &taken.reason());
+        writer.field_str("handle", &taken.handle.to_string());
+        writer.field_bool("stale", taken.stale);
+    }
+    writer.field_uint("tokens_kept", row.tokens.0);
+    writer.field_uint("tokens_sent", row.tokens.1);
+    if let Some(kept) = row.kept {
+        writer.key("kept");
+        write_preview(writer, kept, chars_max);
+    }
+    // What was sent as it was kept need not be said twice.
+    if let Some(sent) = row.sent.filter(|_| row.mark != Mark::Same) {
+        writer.key("sent");
+        writer.begin_object();
+        write_said(writer, sent, chars_max);
+        writer.end_object();
+    }
+    writer.end_object();
+}
+
+fn write_image(writer: &mut Writer, media: &Media) {
+    match media {
+        Media::Inline { media_type, base64 } => {
+            writer.string(&format!("data:{media_type};base64,{base64}"));
+        }
+        Media::Url(url) => writer.string(url),
+        Media::Plain(_) | Media::Stored(_) => writer.null(),
+    }
+}
+
+/// Writes where an entry stands.
+fn write_place(writer: &mut Writer, kept: &Kept) {
     writer.field_str("id", kept.id.as_str());
     optional(writer, "parent", kept.parent.as_ref().map(EntryId::as_str));
     optional(writer, "exchange", kept.exchange.as_ref().map(ExchangeId::as_str));
     writer.field_str("at", &iso(kept.at));
-    writer.field_str("kind", kind_name(&kept.entry.kind));
-    match &kept.entry.kind {
+}
+
+/// Writes what an entry says.
+fn write_said(writer: &mut Writer, entry: &Entry, chars_max: usize) {
+    writer.field_str("kind", kind_name(&entry.kind));
+    match &entry.kind {
         Kind::Said(said) => {
             writer.field_str("role", role_name(said.role));
-            writer.field_str("text", &text_of(&said.parts));
+            text(writer, "text", &text_of(&said.parts), chars_max);
         }
-        Kind::Thought(thought) => write_thought(writer, thought),
-        Kind::Called(call) => write_call(writer, call),
-        Kind::Returned(returned) => write_return(writer, returned),
+        Kind::Thought(thought) => write_thought(writer, thought, chars_max),
+        Kind::Called(call) => write_call(writer, call, chars_max),
+        Kind::Returned(returned) => write_return(writer, returned, chars_max),
         Kind::HandedOver(handover) => {
             writer.key("to");
             write_origin(writer, &handover.to);
             writer.field_str("reason", &handover.reason);
         }
         Kind::Summarised(summary) => {
-            writer.field_str("text", &summary.text);
+            text(writer, "text", &summary.text, chars_max);
             writer.field_uint("covers", summary.covers.into());
         }
         Kind::Reference { id } => writer.field_str("item", id),
         Kind::Opaque { kind } => writer.field_str("type", kind),
     }
-    if let Some(origin) = &kept.entry.origin {
+    if let Some(origin) = &entry.origin {
         writer.key("origin");
         write_origin(writer, origin);
     }
-    writer.end_object();
+}
+
+/// Writes a text, or its beginning and how many characters it has.
+fn text(writer: &mut Writer, name: &str, text: &str, chars_max: usize) {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => {
+            writer.field_str(name, &text[..end]);
+            writer.field_uint("chars", text.chars().count() as u64);
+        }
+        None => writer.field_str(name, text),
+    }
 }
 
 /// Writes a call with its result.
@@ -91,16 +209,7 @@ pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, By
     moment(writer, "ended", exchange.ended);
     optional(writer, "ending", exchange.ending.as_deref());
     number(writer, "status", exchange.status);
-    if let Some(usage) = exchange.usage {
-        writer.key("usage");
-        writer.begin_object();
-        writer.field_uint("input", usage.input);
-        writer.field_uint("cache_read", usage.cache_read);
-        writer.field_uint("cache_written", usage.cache_written);
-        writer.field_uint("output", usage.output);
-        writer.field_uint("reasoning", usage.reasoning);
-        writer.end_object();
-    }
+    write_usage(writer, exchange.usage);
     writer.key("attempts");
     writer.begin_array();
     for (at, attempt) in (0_u32..).zip(&exchange.attempts) {
@@ -108,6 +217,18 @@ pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, By
         write_attempt(writer, attempt, body);
     }
     writer.end_array();
+    writer.end_object();
+}
+
+fn write_usage(writer: &mut Writer, usage: Option<Usage>) {
+    let Some(usage) = usage else { return };
+    writer.key("usage");
+    writer.begin_object();
+    writer.field_uint("input", usage.input);
+    writer.field_uint("cache_read", usage.cache_read);
+    writer.field_uint("cache_written", usage.cache_written);
+    writer.field_uint("output", usage.output);
+    writer.field_uint("reasoning", usage.reasoning);
     writer.end_object();
 }
 
@@ -204,25 +325,29 @@ fn write_learned(writer: &mut Writer, learned: &Learned, now: Moment) {
     writer.end_object();
 }
 
-fn write_thought(writer: &mut Writer, thought: &Thought) {
+fn write_thought(writer: &mut Writer, thought: &Thought, chars_max: usize) {
     let readable = if thought.content.is_empty() { &thought.summary } else { &thought.content };
     let texts: Vec<&str> = readable.iter().map(Text::as_str).collect();
-    writer.field_str("text", &texts.join("\n"));
+    text(writer, "text", &texts.join("\n"), chars_max);
     writer.field_bool("sealed", thought.seal.is_some());
 }
 
-fn write_call(writer: &mut Writer, call: &Call) {
+fn write_call(writer: &mut Writer, call: &Call, chars_max: usize) {
     writer.field_str("call_id", &call.id);
     writer.field_str("tool", &call.name);
     // The exact text: models do not always manage JSON.
-    writer.field_str("input", call.input.text());
+    text(writer, "input", call.input.text(), chars_max);
 }
 
-fn write_return(writer: &mut Writer, returned: &Return) {
+fn write_return(writer: &mut Writer, returned: &Return, chars_max: usize) {
     optional(writer, "call_id", returned.call_id.as_deref());
     optional(writer, "tool", returned.name.as_deref());
     writer.field_str("outcome", outcome_name(returned.outcome));
-    writer.field_str("text", &text_of(&returned.parts));
+    text(writer, "text", &text_of(&returned.parts), chars_max);
+    let images = returned.parts.iter().filter(|part| matches!(part.content, Content::Image(_))).count();
+    if images > 0 {
+        writer.field_uint("images", images as u64);
+    }
 }
 
 fn write_origin(writer: &mut Writer, origin: &Origin) {

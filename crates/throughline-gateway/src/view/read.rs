@@ -15,6 +15,8 @@ pub struct Listed {
     pub heading: Heading,
     /// The backend that was tried last.
     pub answered_by: Option<Text>,
+    /// Its latest exchange, if there was one.
+    pub latest: Option<Exchange>,
 }
 
 /// A call with its result; or a result that belongs to no call, or to one that had a result.
@@ -39,9 +41,9 @@ pub async fn list(history: &dyn History, which: Conversations) -> Result<Page<Li
     let mut items = Vec::with_capacity(page.items.len());
     for heading in page.items {
         let latest = history.exchanges(Exchanges::Of(heading.id.clone(), Paging::first(1))).await?;
-        let attempts = latest.items.into_iter().next().map(|exchange| exchange.attempts);
-        let answered_by = attempts.and_then(|attempts| Some(attempts.last()?.backend.clone()));
-        items.push(Listed { heading, answered_by });
+        let latest = latest.items.into_iter().next();
+        let answered_by = latest.as_ref().and_then(|latest| Some(latest.attempts.last()?.backend.clone()));
+        items.push(Listed { heading, answered_by, latest });
     }
     Ok(Page { items, next: page.next })
 }

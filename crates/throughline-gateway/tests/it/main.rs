@@ -19,6 +19,7 @@ mod failover;
 mod fallback;
 mod hang_up;
 mod house;
+mod inspector;
 mod known;
 mod listings;
 mod live;

@@ -46,3 +46,11 @@ async fn a_stopped_backend_answers_no_more() {
     client.sim.stop().await;
     assert!(other.get(&url).send().await.is_err());
 }
+
+#[tokio::test]
+async fn a_long_history_is_taken_as_providers_take_it() {
+    let client = Client::new(SimOptions::default()).await;
+    let text = "a line of a very long log\n".repeat(200_000);
+    let body = json!({"model": "sim", "messages": [{"role": "user", "content": text}], "max_tokens": 8});
+    assert_eq!(client.post("/v1/chat/completions", &body).await.status, 200);
+}

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
+mod browser;
 mod cli;
 mod compact;
 mod config;

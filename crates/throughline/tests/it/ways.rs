@@ -20,7 +20,7 @@ fn blocks(page: &str) -> Vec<(&str, String)> {
 }
 
 /// A gateway that is gone with its test, however that ends.
-struct Served(Child);
+pub struct Served(Child);
 
 impl Drop for Served {
     fn drop(&mut self) {
@@ -29,9 +29,9 @@ impl Drop for Served {
     }
 }
 
-/// Starts a gateway, and returns it with its address.
-fn serve(config: &str) -> (Served, String) {
-    let folder = scratch("ways");
+/// Starts a gateway in a folder of that name, and returns it with its address.
+pub fn serve_in(name: &str, config: &str) -> (Served, String) {
+    let folder = scratch(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("throughline.toml"), config).unwrap();
@@ -58,7 +58,7 @@ fn the_commands_on_the_page_print_what_the_page_says() {
     let page = std::fs::read_to_string(root().join("docs/ways.md")).unwrap();
     let blocks = blocks(&page);
     let (_, config) = blocks.iter().find(|(language, _)| *language == "toml").unwrap();
-    let (_served, url) = serve(config);
+    let (_served, url) = serve_in("ways", config);
     let mut compared = 0;
     for pair in blocks.windows(2).filter(|pair| pair[0].0 == "sh") {
         let (script, (language, expected)) = (&pair[0].1, &pair[1]);

@@ -1,0 +1,108 @@
+//! What a backend saw, read from the record and laid beside what was kept.
+
+use super::api::unread;
+use super::reject::{own, undecodable};
+use crate::gateway::Gateway;
+use crate::routing::Destination;
+use crate::view::{self, Attempted, Seen};
+use std::sync::Arc;
+use throughline_core::plan::Decisions;
+use throughline_core::{Entry, Failure, FailureKind};
+use throughline_store::{Attempt, Entries, Exchange, ExchangeId, Exchanges, Kept, Which};
+use throughline_tokens::Gauge;
+use throughline_wire::decode_request;
+use throughline_wire::json::{Document, Writer};
+
+/// Everything that the comparison needs, read.
+struct Material {
+    kept: Vec<Kept>,
+    sent: Vec<Entry>,
+    decisions: Decisions,
+    continues: bool,
+    gauge: Gauge,
+}
+
+/// Returns, as JSON, an exchange with what its last attempt showed of the history.
+///
+/// # Errors
+/// When the record cannot be read, or nothing was sent.
+pub async fn compared(gateway: &Arc<Gateway>, exchange: Exchange, preview: usize) -> Result<Writer, Failure> {
+    let material = read(gateway, &exchange).await?;
+    let shared = Arc::clone(gateway);
+    // Counting takes long for a long history that nobody has counted yet.
+    let written = tokio::task::spawn_blocking(move || write(&shared, &exchange, &material, preview)).await;
+    written.map_err(|error| own(FailureKind::Backend, "throughline_internal", error.to_string()))
+}
+
+fn write(gateway: &Gateway, exchange: &Exchange, material: &Material, preview: usize) -> Writer {
+    let Material { kept, sent, decisions, continues, gauge } = material;
+    let attempted = Attempted { decisions, continues: *continues };
+    let seen = Seen::of(kept, sent, attempted, gauge, &gateway.gauges.counts);
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.key("exchange");
+    view::write_exchange(&mut writer, exchange, &[]);
+    view::write_seen(&mut writer, &seen, preview);
+    writer.end_object();
+    writer
+}
+
+async fn read(gateway: &Gateway, exchange: &Exchange) -> Result<Material, Failure> {
+    let history = &*gateway.history;
+    let kept = match &exchange.before {
+        Some(tip) => history.entries(Entries::Branch(tip.clone())).await.map_err(|error| unread(&error))?,
+        None => Vec::new(),
+    };
+    let recording = history.recording(exchange.id.clone(), Which::Sent).await;
+    let recording = recording.map_err(|error| unread(&error))?;
+    let last = recording.sent.iter().max_by_key(|(number, _)| *number);
+    let last = last.and_then(|(number, body)| Some((exchange.attempts.get(*number as usize)?, body)));
+    let Some((attempt, body)) = last else {
+        let message = "no backend was sent anything in this exchange";
+        return Err(own(FailureKind::NotFound, "throughline_nothing_sent", message));
+    };
+    let body = String::from_utf8_lossy(body).into_owned();
+    let sent = decode_request(attempt.dialect, body).map_err(|error| undecodable(&error))?;
+    Ok(Material {
+        kept,
+        sent: sent.entries,
+        decisions: decisions(gateway, attempt).await.unwrap_or_default(),
+        continues: attempt.report.as_deref().is_some_and(|report| report.contains("state=provider")),
+        gauge: gauge(gateway, attempt),
+    })
+}
+
+/// Returns how the model of an attempt counts, with what was learned about it if its backend is still there.
+fn gauge(gateway: &Gateway, attempt: &Attempt) -> Gauge {
+    let model = attempt.model.clone().unwrap_or_default();
+    let setup = gateway.setup();
+    match setup.config.backends.iter().find(|backend| backend.name == attempt.backend) {
+        Some(backend) => {
+            let destination = Destination { backend: Arc::clone(backend), model };
+            gateway.gauges.of(&gateway.standing(), &destination)
+        }
+        None => Gauge::of_model(&model),
+    }
+}
+
+/// Returns what was decided for an attempt, here or in the exchange that its report names.
+async fn decisions(gateway: &Gateway, attempt: &Attempt) -> Option<Decisions> {
+    let (own, since) = noted(attempt.report.as_deref()?)?;
+    if own.is_some() {
+        return own;
+    }
+    let exchanges = gateway.history.exchanges(Exchanges::One(since?)).await.ok()?;
+    let attempts = exchanges.items.into_iter().flat_map(|exchange| exchange.attempts);
+    attempts
+        .filter(|earlier| earlier.backend == attempt.backend)
+        .filter_map(|earlier| noted(earlier.report.as_deref()?)?.0)
+        .last()
+}
+
+fn noted(report: &str) -> Option<(Option<Decisions>, Option<ExchangeId>)> {
+    let document = Document::parse(report).ok()?;
+    let plan = document.root().field("plan")?;
+    let text = |name| plan.field(name).and_then(|value| value.as_text());
+    let own = text("decisions").and_then(|text| Decisions::from_text(&text).ok());
+    Some((own, text("since").map(|id| ExchangeId::new(&*id))))
+}

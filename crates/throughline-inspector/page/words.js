@@ -1,0 +1,84 @@
+// Numbers, times and tools in the words that people read.
+
+const units = [["y", 31557600], ["mo", 2629800], ["d", 86400], ["h", 3600], ["min", 60]];
+
+/** How long ago a moment was: "3 min ago". */
+export function ago(iso, now = Date.now()) {
+  const seconds = Math.max(0, (now - Date.parse(iso)) / 1000);
+  for (const [unit, size] of units) {
+    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit} ago`;
+  }
+  return seconds < 5 ? "now" : `${Math.floor(seconds)} s ago`;
+}
+
+/** A number with its thousands apart. */
+export const count = (number) => number.toLocaleString("en-US");
+
+/** A number in few characters: 1,234 → "1.2k". */
+export function brief(number) {
+  if (number < 1000) return String(number);
+  if (number < 1e6) return `${(number / 1e3).toFixed(number < 1e4 ? 1 : 0)}k`;
+  return `${(number / 1e6).toFixed(1)}M`;
+}
+
+/** One of something, or several. */
+export const several = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+/** How long something took. */
+export function took(from, to) {
+  if (!from || !to) return "";
+  const ms = Date.parse(to) - Date.parse(from);
+  return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** The time of day, in the reader's zone. */
+export const clock = (iso) => new Date(iso).toLocaleTimeString([], { hour12: false });
+
+/** What a client calls itself, without its version. */
+export const clientName = (client) => (client ? client.split(/[/ ]/)[0] : "");
+
+const telling = [
+  "file_path", "path", "notebook_path", "filename", "command", "cmd", "pattern", "query", "url", "handle",
+  "description", "prompt", "name",
+];
+
+/** What the arguments of a call are about, on one line. */
+export function gist(input) {
+  const value = parsed(input);
+  if (value === undefined || typeof value !== "object" || value === null) return oneLine(input);
+  const key = telling.find((name) => value[name] !== undefined) ?? Object.keys(value)[0];
+  if (key === undefined) return "";
+  const about = value[key];
+  if (Array.isArray(about)) return oneLine(about.every((word) => typeof word === "string") ? about.join(" ") : JSON.stringify(about));
+  return oneLine(typeof about === "string" ? about : JSON.stringify(about));
+}
+
+/** The first line that says something. */
+export function oneLine(text, most = 160) {
+  const line = (text ?? "").trim().split("\n", 1)[0] ?? "";
+  return line.length > most ? `${line.slice(0, most)}…` : line;
+}
+
+/** A value that a text holds as JSON, or undefined. */
+export function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const languages = {
+  rs: "rust", py: "python", js: "script", mjs: "script", ts: "script", tsx: "script", jsx: "script", go: "go",
+  java: "java", c: "c", h: "c", cc: "c", cpp: "c", hpp: "c", rb: "ruby", sh: "shell", bash: "shell", json: "json",
+  toml: "toml", yml: "yaml", yaml: "yaml", html: "markup", xml: "markup", svg: "markup", css: "css", sql: "sql",
+  md: "text", txt: "text", diff: "diff", patch: "diff",
+};
+
+/** The language of a result, as far as the call tells. */
+export function languageOf(input) {
+  const value = parsed(input);
+  const path = value && typeof value === "object" ? value.file_path ?? value.path ?? value.filename : undefined;
+  const ending = typeof path === "string" ? path.split(".").pop().toLowerCase() : "";
+  return languages[ending] ?? "";
+}
