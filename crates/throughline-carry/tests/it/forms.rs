@@ -1,0 +1,60 @@
+//! Request bodies and documents for people.
+
+use crate::sessions::{pairs, story};
+use throughline_carry::{Told, read_body, write_body, write_markdown};
+use throughline_core::{Dialect, Kind, Role, Summary};
+use throughline_testkit::validate::{Provider, validate};
+
+const BODY: &str = r#"{"model":"m","messages":[
+  {"role":"user","content":"go"},
+  {"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"p\":1.10}"}}]},
+  {"role":"tool","tool_call_id":"a","content":"```\nfenced\n```"},
+  {"role":"assistant","content":"done"}]}"#;
+
+fn told() -> Vec<Told> {
+    let (_, pieces) = read_body(Dialect::Chat, BODY).unwrap();
+    let entries = pieces.into_iter().flat_map(|piece| piece.entries);
+    (0..).zip(entries).map(|(number, entry)| Told { entry, at: 0, number }).collect()
+}
+
+#[test]
+fn a_body_is_one_session_and_a_branch_one_body() {
+    let (facts, _) = read_body(Dialect::Chat, BODY).unwrap();
+    assert_eq!((facts.turns, facts.calls, facts.results), (1, 1, 1));
+    for dialect in Dialect::ALL {
+        let (body, _) = write_body(dialect, &told(), Some("other".into()));
+        let provider = match dialect {
+            Dialect::Chat => Provider::OpenAiChat,
+            Dialect::Messages => Provider::Anthropic,
+            Dialect::Responses => Provider::OpenAiResponses,
+        };
+        let violations = validate(provider, &serde_json::from_str(&body).unwrap());
+        assert!(violations.is_empty(), "{dialect}: {violations:?}: {body}");
+        let (_, pieces) = read_body(dialect, &body).unwrap();
+        let entries = pieces.into_iter().flat_map(|piece| piece.entries);
+        let there: Vec<Told> =
+            (0..).zip(entries).map(|(number, entry)| Told { entry, at: 0, number }).collect();
+        assert_eq!(pairs(&there), pairs(&told()), "{dialect}");
+    }
+}
+
+#[test]
+fn a_body_begins_with_the_last_summary() {
+    let mut history = told();
+    let summary = Summary { text: "so far".into(), covers: 4 };
+    history.push(Told { entry: throughline_core::Entry::new(Kind::Summarised(summary)), at: 0, number: 4 });
+    history.push(Told { entry: throughline_core::Entry::said(Role::User, "on"), at: 0, number: 5 });
+    let (body, _) = write_body(Dialect::Chat, &history, None);
+    assert!(body.contains("so far") && body.contains("on") && !body.contains("fenced"), "{body}");
+}
+
+#[test]
+fn a_document_shows_each_call_with_its_result_in_a_fence_that_holds() {
+    let text = write_markdown("A title", &told());
+    assert!(text.starts_with("# A title\n"), "{text}");
+    assert!(
+        text.contains("### `read`\n\n```json\n{\"p\":1.10}\n```\n\n````\n```\nfenced\n```\n````\n"),
+        "{text}"
+    );
+    assert_eq!(story(&told()).len(), 4);
+}
