@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use throughline_carry::Agent;
 use throughline_core::plan::Policy;
 use throughline_core::{Dialect, EmbedForm, ForeignReasoning, Strategy};
 use throughline_sim::Provider;
@@ -97,6 +98,17 @@ pub enum Command {
     /// Reads a request body and writes it as the gateway would send it with that budget, and what was done about
     /// it to standard error. One that cannot be made to fit ends with exit code 1.
     Compact(CompactArgs),
+    /// Take sessions of agents into the history, or list those that are there
+    ///
+    /// What was imported before is not imported again. A line that cannot be read is named and left out.
+    Import(ImportArgs),
+    /// Write a conversation as a session of an agent, as a request body or as a document
+    Export(ExportArgs),
+    /// Go on with a session of one agent in another
+    ///
+    /// Every call and every result arrives as such. What could not be carried is listed entry by entry, with the
+    /// reason. Prints the command that goes on, or runs it.
+    Carry(CarryArgs),
     /// Write, check or print the configuration
     Config {
         /// What to do with it [default: show]
@@ -174,6 +186,109 @@ pub enum ConfigAction {
     Check,
     /// Print every value in effect, with where it came from
     Show,
+}
+
+/// What to import.
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// claude-code, codex, opencode, jsonl (our own form), chat.json, messages.json, responses.json; or a file
+    #[arg(value_name = "FROM")]
+    pub from: Option<String>,
+    /// A file, a folder of sessions, or a part of a session's id
+    #[arg(value_name = "PATH")]
+    pub path: Option<String>,
+    /// The session that was changed last
+    #[arg(long, conflicts_with_all = ["path", "all"])]
+    pub latest: bool,
+    /// All sessions
+    #[arg(long, conflicts_with = "path")]
+    pub all: bool,
+    /// All sessions, and whatever is added to them, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["path", "latest", "all"])]
+    pub watch: bool,
+    /// How many to list at most
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub limit: u32,
+}
+
+/// What to export, and how.
+#[derive(Debug, clap::Args)]
+pub struct ExportArgs {
+    /// The conversation: its id, or the beginning of it
+    pub id: String,
+    /// What to write
+    #[arg(long, value_name = "FORM")]
+    pub to: FormName,
+    /// Where to write it [default: standard output]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "install")]
+    pub output: Option<PathBuf>,
+    /// Put the session where the agent looks for it, and print the command that goes on with it
+    #[arg(long)]
+    pub install: bool,
+    /// The directory that the session works in [default: where it did, else this one]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// The model that a request body asks for [default: the one that answered last]
+    #[arg(long)]
+    pub model: Option<String>,
+}
+
+/// What to carry where.
+#[derive(Debug, clap::Args)]
+pub struct CarryArgs {
+    /// The agent whose session it is: claude-code, codex or opencode; or a conversation of the history
+    #[arg(value_name = "FROM")]
+    pub from: String,
+    /// The agent to go on in
+    #[arg(long, value_name = "AGENT")]
+    pub to: AgentName,
+    /// The session: a file, or a part of its id [default: the one that was changed last]
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The directory to go on in [default: that of the session]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// How many tokens of history the other agent is given [default: by its usual window]
+    #[arg(long, value_name = "TOKENS")]
+    pub budget: Option<u64>,
+    /// Run the command that goes on, instead of printing it
+    #[arg(long)]
+    pub start: bool,
+    /// Write what could not be carried as it was, and why, to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// An agent, as users write it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum AgentName {
+    /// Claude Code
+    ClaudeCode,
+    /// Codex
+    Codex,
+    /// opencode
+    Opencode,
+}
+
+/// What a conversation can be written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormName {
+    /// A session of Claude Code
+    ClaudeCode,
+    /// A session of Codex
+    Codex,
+    /// A session that opencode imports
+    Opencode,
+    /// A request body of OpenAI Responses
+    Responses,
+    /// A request body of Anthropic Messages
+    Messages,
+    /// A request body of Chat Completions
+    Chat,
+    /// A document for people
+    Markdown,
+    /// Our own form, which loses nothing
+    Jsonl,
 }
 
 /// How to translate.
@@ -374,6 +489,16 @@ impl From<PolicyName> for Policy {
             PolicyName::Default => Self::Default,
             PolicyName::Mask => Self::Mask,
             PolicyName::Off => Self::Off,
+        }
+    }
+}
+
+impl From<AgentName> for Agent {
+    fn from(name: AgentName) -> Self {
+        match name {
+            AgentName::ClaudeCode => Self::ClaudeCode,
+            AgentName::Codex => Self::Codex,
+            AgentName::Opencode => Self::Opencode,
         }
     }
 }

@@ -117,6 +117,68 @@ pub fn json_lines<T>(items: &[T], write: impl Fn(&mut Writer, &T)) -> String {
     items.iter().map(line).collect()
 }
 
+/// Returns a number of bytes as people read it.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
+    let unit = UNITS.iter().find(|(size, _)| count >= *size);
+    unit.map_or_else(
+        || format!("{count} B"),
+        |(size, name)| format!("{:.1} {name}", count as f64 / *size as f64),
+    )
+}
+
+/// A bar that shows how far something has come, on a terminal and nowhere else.
+#[derive(Debug)]
+pub struct Progress {
+    shown: bool,
+    name: String,
+    total: u64,
+    percent: Option<u64>,
+}
+
+impl Progress {
+    /// How many characters the bar has.
+    const WIDTH: u64 = 30;
+
+    /// Returns a bar that is shown if it is wanted and somebody can see it.
+    pub fn new(wanted: bool) -> Self {
+        let shown = wanted && std::io::stderr().is_terminal();
+        Self { shown, name: String::new(), total: 0, percent: None }
+    }
+
+    /// Begins something of that size.
+    pub fn begin(&mut self, name: &str, total: Option<u64>) {
+        self.name = name.to_owned();
+        self.total = total.unwrap_or(0);
+        self.percent = None;
+    }
+
+    /// Shows how far it has come.
+    pub fn at(&mut self, done: u64) {
+        let percent = (done * 100).checked_div(self.total).unwrap_or(100).min(100);
+        if !self.shown || self.percent == Some(percent) {
+            return;
+        }
+        self.percent = Some(percent);
+        let full = percent * Self::WIDTH / 100;
+        let bar = "#".repeat(full as usize) + &"-".repeat((Self::WIDTH - full) as usize);
+        let (done, total) = (bytes(done), bytes(self.total));
+        self.draw(&format!("{} [{bar}] {percent:3}%  {done} of {total}", self.name));
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        if self.percent.is_some() {
+            self.draw("");
+        }
+    }
+
+    fn draw(&self, text: &str) {
+        // Nobody is left to tell if even this fails.
+        let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{text}");
+    }
+}
+
 /// Writes to standard output, all or nothing.
 pub fn print(text: &str) -> Result<(), CommandError> {
     let mut stdout = std::io::stdout().lock();

@@ -1,12 +1,15 @@
 //! The commands, one file each.
 
 mod backends;
+mod carry;
 mod compact;
 mod config;
 mod convert;
 mod doctor;
 mod env;
+mod export;
 mod history;
+mod import;
 mod ls;
 mod search;
 mod serve;
@@ -33,6 +36,9 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Search(search) => search::run(search, args),
         Command::Convert(convert) => convert::run(convert, args.quiet),
         Command::Compact(compact) => compact::run(compact, args),
+        Command::Import(asked) => import::run(asked, args),
+        Command::Export(asked) => export::run(asked, args),
+        Command::Carry(asked) => carry::run(asked, args),
         Command::Config { action } => config::run(action.as_ref(), args),
         Command::Sim(sim) => sim::run(sim),
         Command::Completions { shell } => completions(*shell),

@@ -13,5 +13,6 @@ mod env;
 mod killed;
 mod record;
 mod reload;
+mod sessions;
 mod sim;
 mod ways;

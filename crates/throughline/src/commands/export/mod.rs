@@ -1,0 +1,285 @@
+//! `throughline export`: a conversation as a session of an agent, as a request body, or as a document.
+//!
+//! Exporting is a function of what is exported: the same branch has the same session id and goes into the same file,
+//! and a file that is there is not written again, since its agent may have gone on in it.
+
+mod interchange;
+
+use super::{history, import};
+use crate::args::{Args, ExportArgs, FormName};
+use crate::exit::CommandError;
+use crate::output;
+use std::path::{Path, PathBuf};
+use throughline_carry::{
+    Agent, Fitted, Header, Told, file_name, fit, session_id, write_body, write_markdown, write_session,
+};
+use throughline_core::{Action, ConversationId, Dialect, Kind, Place, Report, Subject, Text};
+use throughline_gateway::view;
+use throughline_store::{Conversations, History, Kept, Moment, Which};
+use throughline_wire::json::{Document, Writer};
+
+/// A branch of a conversation, ready to be written.
+pub struct Branch {
+    /// Its title.
+    pub title: Text,
+    /// The directory that it worked in, where that is known.
+    pub cwd: Option<Text>,
+    /// The entries up to the last one.
+    pub told: Vec<Told>,
+    /// What its ids are made from: the last entry, which all before it go into.
+    pub seed: String,
+}
+
+/// A session that was written for an agent.
+pub struct Session {
+    /// The agent.
+    pub agent: Agent,
+    /// What stands at its head.
+    pub header: Header,
+    /// The session itself.
+    pub text: String,
+    /// What was changed for the agent.
+    pub report: Report,
+}
+
+/// What became of a session that was to be installed.
+pub struct Installed {
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it was there already.
+    pub was_there: bool,
+}
+
+/// Exports a conversation.
+pub fn run(asked: &ExportArgs, args: &Args) -> Result<(), CommandError> {
+    let history = history::open_to_read(&history::configured(args)?)?;
+    let id = history::wait(async { history::find(&*history, &asked.id).await })?;
+    let agent = match asked.to {
+        FormName::ClaudeCode => Agent::ClaudeCode,
+        FormName::Codex => Agent::Codex,
+        FormName::Opencode => Agent::Opencode,
+        form => {
+            if asked.install || asked.cwd.is_some() {
+                return Err(CommandError::bad_input(
+                    "--install and --cwd: only a session of an agent has these",
+                ));
+            }
+            let text = document(&*history, &id, form, asked.model.as_deref(), args)?;
+            return deliver(&text, asked.output.as_deref());
+        }
+    };
+    if asked.model.is_some() {
+        return Err(CommandError::bad_input("--model: only a request body asks for a model"));
+    }
+    let branch = history::wait(read(&*history, &id))?;
+    let session = session(agent, &branch, &branch.told, asked.cwd.as_deref(), Report::default())?;
+    remark_on(&session.report, &branch.told, args);
+    if !asked.install {
+        return deliver(&session.text, asked.output.as_deref());
+    }
+    let installed = install(&session)?;
+    tell_installed(&session, &installed, args)
+}
+
+/// Reads the branch of a conversation that was added to last.
+pub async fn read(history: &dyn History, id: &ConversationId) -> Result<Branch, CommandError> {
+    let heading = history.conversations(Conversations::One(id.clone())).await?.items.into_iter().next();
+    let kept = view::latest_branch(history, id).await?;
+    let seed = kept.last().map_or_else(String::new, |kept| kept.id.to_string());
+    if kept.is_empty() {
+        return Err(CommandError::No(format!("{id} has no entries")));
+    }
+    let title = heading.and_then(|heading| heading.title).unwrap_or_else(|| id.as_str().into());
+    let cwd = directory(history, id).await?;
+    let told = (0..).zip(kept).map(|(number, Kept { entry, at: Moment(at), .. })| Told { entry, at, number });
+    let told = told.collect();
+    Ok(Branch { title, cwd, told, seed })
+}
+
+/// Writes what is shown of a branch as a session; `report` has what was changed before.
+pub fn session(
+    agent: Agent,
+    branch: &Branch,
+    shown: &[Told],
+    cwd: Option<&Path>,
+    report: Report,
+) -> Result<Session, CommandError> {
+    let cwd = match (cwd, &branch.cwd) {
+        (Some(cwd), _) => std::path::absolute(cwd).map_err(|source| import::find::failed(cwd, source))?,
+        (None, Some(cwd)) => PathBuf::from(cwd.as_str()),
+        (None, None) => {
+            std::env::current_dir().map_err(|source| import::find::failed(Path::new("."), source))?
+        }
+    };
+    let Fitted { entries, report } = fit(shown, agent, report);
+    let started = branch.told.first().map_or(0, |told| told.at);
+    let cwd: Text = cwd.display().to_string().into();
+    let seed = format!("{agent} {cwd} {} {}", branch.seed, report.count(Action::Shortened));
+    let header = Header {
+        id: session_id(agent, &seed, started).into(),
+        cwd,
+        title: branch.title.clone(),
+        model: branch.told.iter().rev().find_map(|told| Some(told.entry.origin.as_ref()?.model.clone())),
+        version: version(agent),
+        started,
+    };
+    let text = write_session(agent, &header, &entries);
+    Ok(Session { agent, header, text, report })
+}
+
+/// Puts a session where its agent looks for it, unless it is there.
+pub fn install(session: &Session) -> Result<Installed, CommandError> {
+    let agent = session.agent;
+    let home = import::find::home(agent).ok_or_else(|| {
+        CommandError::bad_input(format!("where {agent} keeps its sessions is not known: set HOME"))
+    })?;
+    let folder = if agent == Agent::Opencode { std::env::temp_dir() } else { home };
+    let file = folder.join(file_name(agent, &session.header));
+    if file.exists() && agent != Agent::Opencode {
+        return Ok(Installed { file, was_there: true });
+    }
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(|source| import::find::failed(folder, source))?;
+    }
+    std::fs::write(&file, &session.text).map_err(|source| import::find::failed(&file, source))?;
+    if agent == Agent::Opencode {
+        // Its sessions are in a database; its own command puts them there.
+        import::opencode::run(&["import", &file.display().to_string()])?;
+    }
+    Ok(Installed { file, was_there: false })
+}
+
+/// Says where a session is, and how to go on with it.
+pub fn tell_installed(session: &Session, installed: &Installed, args: &Args) -> Result<(), CommandError> {
+    let command = session.agent.resume_command(&session.header.id).join(" ");
+    if args.json {
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.field_str("agent", session.agent.name());
+        writer.field_str("session", &session.header.id);
+        writer.field_str("file", &installed.file.display().to_string());
+        writer.field_str("directory", &session.header.cwd);
+        writer.field_str("command", &command);
+        writer.field_str("report", &session.report.to_string());
+        writer.end_object();
+        return output::print(&format!("{}\n", writer.into_string()));
+    }
+    if installed.was_there && !args.quiet {
+        output::remark("that session is there already; it was left as it is");
+    }
+    let cwd = &session.header.cwd;
+    output::print(&format!("cd {} && {command}\n", quoted(cwd)))
+}
+
+/// Says how much was changed for an agent, and each change with its entry.
+pub fn remark_on(report: &Report, told: &[Told], args: &Args) {
+    if args.quiet || args.json {
+        return;
+    }
+    for change in report.changes.iter().filter(|change| change.action != Action::Renamed) {
+        output::remark(&format!(
+            "{}: {}: {}",
+            about(&change.subject, told),
+            change.action.name(),
+            change.reason
+        ));
+    }
+    if !report.changes.is_empty() {
+        output::remark(&report.to_string());
+    }
+}
+
+/// Writes a report as JSON: a line for each change, with the entry that it was made to.
+pub fn report_lines(report: &Report, told: &[Told]) -> String {
+    output::json_lines(&report.changes, |writer, change| {
+        writer.begin_object();
+        if let Subject::Entry(Some(Place { message, .. })) = &change.subject {
+            writer.field_uint("entry", u64::from(*message));
+        }
+        writer.field_str("what", &about(&change.subject, told));
+        writer.field_str("action", change.action.name());
+        writer.field_str("reason", &change.reason);
+        writer.end_object();
+    })
+}
+
+/// Names what a change was made to.
+fn about(subject: &Subject, told: &[Told]) -> String {
+    match subject {
+        Subject::Field(name) => name.to_string(),
+        Subject::Tool(name) => format!("tool {name}"),
+        Subject::Entry(None) => "an entry that was put in".to_owned(),
+        Subject::Entry(Some(Place { message, .. })) => {
+            let entry = told.get(*message as usize).map(|told| &told.entry);
+            let what = entry.map_or_else(String::new, |entry| match &entry.kind {
+                Kind::Called(call) => format!("called {}", call.name),
+                Kind::Said(said) => view::role_name(said.role).to_owned(),
+                kind => view::kind_name(kind).to_owned(),
+            });
+            format!("entry {message} ({what})")
+        }
+    }
+}
+
+fn document(
+    history: &dyn History,
+    id: &ConversationId,
+    form: FormName,
+    model: Option<&str>,
+    args: &Args,
+) -> Result<String, CommandError> {
+    if form == FormName::Jsonl {
+        return history::wait(interchange::write(history, id));
+    }
+    let branch = history::wait(read(history, id))?;
+    let dialect = match form {
+        FormName::Responses => Dialect::Responses,
+        FormName::Messages => Dialect::Messages,
+        FormName::Chat => Dialect::Chat,
+        _ => return Ok(write_markdown(&branch.title, &branch.told)),
+    };
+    let (body, report) = write_body(dialect, &branch.told, model.map(Text::from));
+    remark_on(&report, &branch.told, args);
+    Ok(format!("{body}\n"))
+}
+
+fn deliver(text: &str, file: Option<&Path>) -> Result<(), CommandError> {
+    match file {
+        Some(file) => std::fs::write(file, text).map_err(|source| import::find::failed(file, source)),
+        None => output::print(text),
+    }
+}
+
+/// Returns the directory that an imported session worked in.
+async fn directory(history: &dyn History, id: &ConversationId) -> Result<Option<Text>, CommandError> {
+    let Some(first) = view::exchanges(history, id).await?.into_iter().next() else { return Ok(None) };
+    if first.ending.as_deref() != Some("imported") {
+        return Ok(None);
+    }
+    let recording = history.recording(first.id, Which::Events).await?;
+    let about = recording
+        .events
+        .into_iter()
+        .find(|(_, event)| event.name.as_deref() == Some(import::store::IMPORTED));
+    let document = about.and_then(|(_, event)| Document::parse(event.data.as_str()).ok());
+    Ok(document.and_then(|document| document.root().field("cwd")?.as_text()))
+}
+
+/// Returns the version that a session is said to be of: one whose form was looked at.
+const fn version(agent: Agent) -> Text {
+    Text::from_static(match agent {
+        Agent::ClaudeCode => "2.1.197",
+        Agent::Codex => "0.166.0",
+        Agent::Opencode => "1.18.33",
+    })
+}
+
+/// Returns a word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,148 @@
+//! Where agents keep their sessions, and what is there.
+
+use crate::exit::CommandError;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use throughline_carry::Agent;
+
+/// A session that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Whose it is.
+    pub agent: Agent,
+    /// Where.
+    pub place: Place,
+    /// When it was last changed.
+    pub modified: SystemTime,
+    /// How many bytes it has; none where it is not a file of its own.
+    pub size: Option<u64>,
+}
+
+/// Where a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file of its own, line by line or one document.
+    File(PathBuf),
+    /// The files of older versions of opencode: the session's, below the folder that has all of them.
+    Storage {
+        /// The folder.
+        storage: PathBuf,
+        /// The file with the facts.
+        info: PathBuf,
+    },
+    /// In opencode's database, from which its own command takes it.
+    Database(String),
+}
+
+/// Returns the folder that an agent keeps its sessions in, as its own settings have it.
+pub fn home(agent: Agent) -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let user = std::env::home_dir();
+    let below = |folder: &str| user.as_ref().map(|user| user.join(folder));
+    match agent {
+        Agent::ClaudeCode => {
+            Some(variable("CLAUDE_CONFIG_DIR").or_else(|| below(".claude"))?.join("projects"))
+        }
+        Agent::Codex => Some(variable("CODEX_HOME").or_else(|| below(".codex"))?.join("sessions")),
+        Agent::Opencode => {
+            Some(variable("XDG_DATA_HOME").or_else(|| below(".local/share"))?.join("opencode"))
+        }
+    }
+}
+
+/// Returns the sessions of an agent, the latest first. An agent that was never used has none.
+pub fn sessions(agent: Agent) -> Result<Vec<Found>, CommandError> {
+    let Some(home) = home(agent) else { return Ok(Vec::new()) };
+    let mut found = match agent {
+        Agent::ClaudeCode | Agent::Codex => files(agent, &home)?,
+        Agent::Opencode => super::opencode::sessions(&home)?,
+    };
+    found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.place.name().cmp(&b.place.name())));
+    Ok(found)
+}
+
+/// Returns the session files of an agent in a folder and those below it.
+pub fn files(agent: Agent, folder: &Path) -> Result<Vec<Found>, CommandError> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(|source| failed(&folder, source))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(|source| failed(&folder, source))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_session(agent, &path) {
+                found.extend(file(agent, path));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a file as a session; nothing, if it is gone by now.
+pub fn file(agent: Agent, path: PathBuf) -> Option<Found> {
+    let facts = std::fs::metadata(&path).ok()?;
+    let modified = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some(Found { agent, place: Place::File(path), modified, size: Some(facts.len()) })
+}
+
+/// Finds the session that the user means: a file, or an id that the name of one holds.
+pub fn named(agent: Agent, name: &str) -> Result<Vec<Found>, CommandError> {
+    let path = PathBuf::from(name);
+    if path.is_dir() {
+        return files(agent, &path);
+    }
+    if path.exists() {
+        return Ok(file(agent, path).into_iter().collect());
+    }
+    let fitting: Vec<Found> =
+        sessions(agent)?.into_iter().filter(|found| found.place.name().contains(name)).collect();
+    match fitting.len() {
+        0 => Err(CommandError::No(format!("no file, and no session of {agent}, is called `{name}`"))),
+        1 => Ok(fitting),
+        // The files of its sub-agents are called alike.
+        _ if fitting.iter().all(|found| found.place.belongs_to(name)) => Ok(fitting),
+        _ => Err(CommandError::No(format!("several sessions of {agent} fit `{name}`; give more of the id"))),
+    }
+}
+
+impl Place {
+    /// Returns what the session is called: its file, or its id.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Storage { info, .. } => info.display().to_string(),
+            Self::Database(id) => id.clone(),
+        }
+    }
+
+    /// Says whether it is a sub-agent's, which is listed with its session and not for itself.
+    pub fn is_sub_agent(&self) -> bool {
+        matches!(self, Self::File(path) if stem(path).starts_with("agent-"))
+    }
+
+    fn belongs_to(&self, name: &str) -> bool {
+        self.is_sub_agent() || matches!(self, Self::File(path) if stem(path).contains(name))
+    }
+}
+
+/// Returns the name of a file without its folder and its ending.
+pub fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn is_session(agent: Agent, path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match agent {
+        Agent::ClaudeCode => name.ends_with(".jsonl"),
+        Agent::Codex => name.starts_with("rollout-") && (name.ends_with(".jsonl") || name.ends_with(".json")),
+        Agent::Opencode => name.ends_with(".json"),
+    }
+}
+
+pub fn failed(path: &Path, source: std::io::Error) -> CommandError {
+    CommandError::File { path: path.display().to_string(), source }
+}
