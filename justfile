@@ -25,7 +25,7 @@ golden-update:
 
 golden := "crates/throughline-wire/tests/golden"
 
-# Fuzzes one target (sse, json, chat, messages, responses, streams, frames, ledger, patch), with the golden files as
+# Fuzzes one target (sse, json, chat, messages, responses, streams, frames, ledger, patch, sessions), with the golden files as
 # seeds; needs cargo-fuzz and a nightly toolchain. Nothing here is unsafe, so no sanitizer is needed.
 fuzz target seconds="60":
     mkdir -p fuzz/corpus/{{ target }}

@@ -9,7 +9,6 @@ mod inspector;
 mod live;
 mod metrics;
 mod models;
-pub mod openapi;
 pub mod reject;
 mod responses;
 mod seen;
