@@ -4,7 +4,7 @@
 //! knows. Lists come in pages: `next` is handed back as `after`.
 
 use super::reject::{own, reject, undecodable};
-use super::{Ingress, admit, body, live, seen};
+use super::{Ingress, admit, body, live, openapi, seen};
 use crate::gateway::now;
 use crate::switch;
 use crate::view;
@@ -44,6 +44,7 @@ pub fn routes(ingress: Ingress) -> Router<Ingress> {
         .route("/api/events", get(live::events))
         .route("/api/backends", get(backends))
         .route("/api/active", put(switch_everything))
+        .route("/api/openapi.json", get(openapi::show))
         .route_layer(from_fn_with_state(ingress, guarded))
 }
 

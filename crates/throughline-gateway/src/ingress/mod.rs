@@ -9,6 +9,7 @@ mod inspector;
 mod live;
 mod metrics;
 mod models;
+pub mod openapi;
 pub mod reject;
 mod responses;
 mod seen;

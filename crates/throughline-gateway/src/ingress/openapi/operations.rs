@@ -1,0 +1,164 @@
+//! The paths, each with what it does.
+
+use super::schemas::Of;
+
+/// One method of one path.
+pub struct Operation {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub summary: &'static str,
+    pub tag: &'static str,
+    pub parameters: &'static [Parameter],
+    pub body: Option<Of>,
+    pub answer: Of,
+    pub content_type: &'static str,
+}
+
+/// Something behind the `?`.
+pub struct Parameter {
+    pub name: &'static str,
+    pub meaning: &'static str,
+}
+
+const fn parameter(name: &'static str, meaning: &'static str) -> Parameter {
+    Parameter { name, meaning }
+}
+
+const LIMIT: Parameter = parameter("limit", "how many at most, up to 500; 50 if it is left out");
+const AFTER: Parameter = parameter("after", "the `next` of the page before");
+const PREVIEW: Parameter = parameter("preview", "how many characters of each text; all if it is left out");
+
+const fn get(path: &'static str, summary: &'static str, tag: &'static str, answer: Of) -> Operation {
+    let content_type = "application/json";
+    Operation { method: "get", path, summary, tag, parameters: &[], body: None, answer, content_type }
+}
+
+const fn post(path: &'static str, summary: &'static str, tag: &'static str) -> Operation {
+    let answer = Of::Anything;
+    Operation { method: "post", body: Some(Of::Anything), ..get(path, summary, tag, answer) }
+}
+
+const fn delete(path: &'static str, summary: &'static str, tag: &'static str) -> Operation {
+    Operation { method: "delete", ..get(path, summary, tag, Of::Anything) }
+}
+
+const fn plain(path: &'static str, summary: &'static str) -> Operation {
+    Operation { content_type: "text/plain", ..get(path, summary, MACHINES, Of::Text) }
+}
+
+const RECORD: &str = "the record";
+const SWITCH: &str = "the switch";
+const RESPONSES: &str = "OpenAI Responses";
+const MESSAGES: &str = "Anthropic Messages";
+const CHAT: &str = "Chat Completions";
+const MODELS: &str = "models";
+const MACHINES: &str = "for machines";
+
+/// All of them; those of one path stand together.
+pub static OPERATIONS: &[Operation] = &[
+    Operation {
+        parameters: &[LIMIT, AFTER],
+        ..get("/api/conversations", "conversations, the latest first", RECORD, Of::Schema("Conversations"))
+    },
+    Operation {
+        parameters: &[PREVIEW],
+        ..get(
+            "/api/conversations/{id}",
+            "a conversation with all its entries and exchanges",
+            RECORD,
+            Of::Schema("Whole"),
+        )
+    },
+    get("/api/conversations/{id}/pairs", "calls with their results", RECORD, Of::Schema("Pairs")),
+    get(
+        "/api/conversations/{id}/frames",
+        "every event that came back from backends",
+        RECORD,
+        Of::Schema("Frames"),
+    ),
+    get(
+        "/api/conversations/{id}/entries/{entry}",
+        "one entry with all it has, pictures too",
+        RECORD,
+        Of::Schema("Entry"),
+    ),
+    get(
+        "/api/conversations/{id}/sent/{number}",
+        "what backends were sent in the exchange of that number, from 1 on",
+        RECORD,
+        Of::Schema("Exchange"),
+    ),
+    Operation {
+        parameters: &[PREVIEW],
+        ..get(
+            "/api/conversations/{id}/seen/{number}",
+            "what was kept beside what was sent, with the reason for each difference",
+            RECORD,
+            Of::Schema("Seen"),
+        )
+    },
+    Operation {
+        method: "put",
+        body: Some(Of::Schema("Switch")),
+        ..get(
+            "/api/conversations/{id}/backend",
+            "who answers this conversation, from the next request on; null takes it back",
+            SWITCH,
+            Of::Schema("Switch"),
+        )
+    },
+    Operation {
+        parameters: &[
+            parameter("q", "words; all must occur"),
+            parameter("tool", "only what this tool was given or returned"),
+            parameter("failed", "only failures"),
+            parameter("conversation", "only this conversation"),
+            LIMIT,
+            AFTER,
+        ],
+        ..get("/api/search", "searches all tool history", RECORD, Of::Schema("Hits"))
+    },
+    Operation {
+        content_type: "text/event-stream",
+        ..get(
+            "/api/events",
+            "an event `conversation` for each one that something was added to",
+            RECORD,
+            Of::Schema("Conversation"),
+        )
+    },
+    get("/api/backends", "who can answer, who does, what was learned", SWITCH, Of::Schema("Backends")),
+    Operation {
+        method: "put",
+        body: Some(Of::Schema("Switch")),
+        ..get(
+            "/api/active",
+            "who answers, from the next request on; null takes it back",
+            SWITCH,
+            Of::Schema("Switch"),
+        )
+    },
+    get("/api/openapi.json", "this document", MACHINES, Of::Anything),
+    post("/v1/chat/completions", "Chat Completions, over any backend, streamed or not", CHAT),
+    post("/v1/messages", "Messages, over any backend, streamed or not", MESSAGES),
+    post("/v1/messages/count_tokens", "how large a prompt would be", MESSAGES),
+    post("/v1/responses/input_tokens", "how large a prompt would be", RESPONSES),
+    post("/v1/responses/compact", "a history in few words, readable, with a way back", RESPONSES),
+    post("/v1/responses", "Responses, over any backend, streamed or not", RESPONSES),
+    get("/v1/responses", "the same over a WebSocket, with an upgrade", RESPONSES, Of::Anything),
+    get("/v1/responses/{id}", "a stored response", RESPONSES, Of::Anything),
+    delete("/v1/responses/{id}", "forgets a stored response", RESPONSES),
+    get("/v1/responses/{id}/input_items", "what a response was given", RESPONSES, Of::Anything),
+    post("/v1/responses/{id}/cancel", "calls off a response in the background", RESPONSES),
+    post("/v1/conversations", "begins a conversation", RESPONSES),
+    get("/v1/conversations/{id}", "a conversation object", RESPONSES, Of::Anything),
+    post("/v1/conversations/{id}", "describes a conversation", RESPONSES),
+    delete("/v1/conversations/{id}", "takes a conversation out of use", RESPONSES),
+    get("/v1/conversations/{id}/items", "the items of a conversation", RESPONSES, Of::Anything),
+    post("/v1/conversations/{id}/items", "adds items to a conversation", RESPONSES),
+    get("/v1/models", "the models, in the shape of whichever client asks", MODELS, Of::Anything),
+    get("/v1/models/{id}", "one model", MODELS, Of::Anything),
+    plain("/healthz", "whether the process serves"),
+    plain("/readyz", "whether the history can be read"),
+    plain("/metrics", "what is counted, for Prometheus"),
+];

@@ -1,0 +1,242 @@
+//! The shapes of what is ours.
+
+/// What a value is.
+#[derive(Clone, Copy)]
+pub enum Of {
+    Text,
+    /// A text, or null.
+    Maybe,
+    Texts,
+    Number,
+    Flag,
+    Anything,
+    Schema(&'static str),
+    List(&'static str),
+}
+
+/// A field of an object.
+pub struct Field {
+    pub name: &'static str,
+    pub of: Of,
+    pub meaning: &'static str,
+}
+
+const fn field(name: &'static str, of: Of, meaning: &'static str) -> Field {
+    Field { name, of, meaning }
+}
+
+const NEXT: Field =
+    field("next", Of::Maybe, "handed back as `after` for the next page; null behind the last");
+
+/// All shapes, by name.
+pub static SCHEMAS: &[(&str, &[Field])] = &[
+    ("Conversations", &[field("conversations", Of::List("Conversation"), ""), NEXT]),
+    (
+        "Conversation",
+        &[
+            field("id", Of::Text, ""),
+            field("created", Of::Text, "ISO 8601, in UTC"),
+            field("updated", Of::Text, "when something was last added"),
+            field("identified", Of::Text, "how it was recognised when it began"),
+            field("title", Of::Maybe, "the first words of the user"),
+            field("backend", Of::Maybe, "who answered last"),
+            field("switched", Of::Maybe, "who was chosen for it at run time"),
+            field("entries", Of::Number, "over all branches"),
+            field("exchanges", Of::Number, ""),
+            field("client", Of::Maybe, "of the latest exchange, as it names itself"),
+            field("model", Of::Maybe, "that was asked for last"),
+            field("ending", Of::Maybe, "how the latest answer ended"),
+            field("answering", Of::Flag, "whether an answer is under way"),
+            field("usage", Of::Schema("Usage"), "of the latest exchange"),
+        ],
+    ),
+    (
+        "Whole",
+        &[
+            field("conversation", Of::Schema("Conversation"), ""),
+            field("entries", Of::List("Entry"), "in the order in which they were added, with every branch"),
+            field("exchanges", Of::List("Exchange"), "the earliest first"),
+        ],
+    ),
+    (
+        "Entry",
+        &[
+            field("id", Of::Text, "follows from what it says and all before it"),
+            field("parent", Of::Maybe, "the entry before it"),
+            field("exchange", Of::Maybe, "the exchange that brought it"),
+            field("at", Of::Text, ""),
+            field(
+                "kind",
+                Of::Text,
+                "said, thought, called, returned, handed over, summarised, reference, opaque",
+            ),
+            field("role", Of::Text, "of what was said: system, developer, user, assistant"),
+            field("text", Of::Text, "what was said, thought, returned or summarised"),
+            field("chars", Of::Number, "how many characters there are, where the text was cut"),
+            field("call_id", Of::Maybe, "of a call or a result"),
+            field("tool", Of::Maybe, ""),
+            field("input", Of::Text, "what a tool was given, as the exact text"),
+            field("outcome", Of::Text, "ok, error, denied, interrupted, unknown"),
+            field("sealed", Of::Flag, "whether reasoning is bound to its issuer"),
+            field("covers", Of::Number, "how many entries a summary stands for"),
+            field("to", Of::Schema("Origin"), "who took over"),
+            field("reason", Of::Text, "why"),
+            field("origin", Of::Schema("Origin"), "who said it"),
+            field("pictures", Of::Texts, "of one entry asked for by itself: data URLs, or addresses"),
+            field("wire", Of::Text, "of one entry asked for by itself: its exact text"),
+        ],
+    ),
+    (
+        "Origin",
+        &[field("backend", Of::Text, ""), field("dialect", Of::Text, ""), field("model", Of::Text, "")],
+    ),
+    (
+        "Exchange",
+        &[
+            field("id", Of::Text, ""),
+            field("dialect", Of::Text, "that the client spoke"),
+            field("client", Of::Maybe, ""),
+            field("model", Of::Maybe, "that was asked for"),
+            field("started", Of::Text, ""),
+            field("ended", Of::Maybe, ""),
+            field("ending", Of::Maybe, ""),
+            field("status", Of::Number, "that the client saw"),
+            field("usage", Of::Schema("Usage"), ""),
+            field("attempts", Of::List("Attempt"), "the last one counts"),
+        ],
+    ),
+    (
+        "Attempt",
+        &[
+            field("backend", Of::Text, ""),
+            field("dialect", Of::Text, ""),
+            field("model", Of::Maybe, "that was sent"),
+            field("strategy", Of::Maybe, "how tool history was shown"),
+            field("started", Of::Text, ""),
+            field("ended", Of::Maybe, ""),
+            field("status", Of::Number, ""),
+            field("failure", Of::Maybe, ""),
+            field("report", Of::Schema("Report"), "what was changed for the backend"),
+            field("body", Of::Text, "what was sent, to the byte, where it is asked for"),
+        ],
+    ),
+    (
+        "Report",
+        &[
+            field("summary", Of::Text, "as in the header x-throughline-report"),
+            field("plan", Of::Anything, "tokens before and after, and the decisions or where they stand"),
+            field("changes", Of::List("Change"), ""),
+        ],
+    ),
+    (
+        "Change",
+        &[
+            field("action", Of::Text, "repaired, shortened, dropped, renamed, translated"),
+            field("place", Of::Text, "in the client's request"),
+            field("reason", Of::Text, ""),
+        ],
+    ),
+    (
+        "Usage",
+        &[
+            field("input", Of::Number, "tokens of the prompt, cached ones included"),
+            field("cache_read", Of::Number, ""),
+            field("cache_written", Of::Number, ""),
+            field("output", Of::Number, ""),
+            field("reasoning", Of::Number, "of the output"),
+        ],
+    ),
+    ("Pairs", &[field("conversation", Of::Text, ""), field("pairs", Of::List("Pair"), "")]),
+    (
+        "Pair",
+        &[
+            field("state", Of::Text, "open, or the outcome"),
+            field("oddity", Of::Maybe, "what is odd about it"),
+            field("call", Of::Schema("Entry"), "or null"),
+            field("result", Of::Schema("Entry"), "or null"),
+        ],
+    ),
+    ("Frames", &[field("conversation", Of::Text, ""), field("frames", Of::List("Frame"), "")]),
+    (
+        "Frame",
+        &[
+            field("exchange", Of::Text, ""),
+            field("attempt", Of::Number, "from 0 on"),
+            field("at", Of::Text, ""),
+            field("event", Of::Maybe, ""),
+            field("data", Of::Text, "unaltered; not all that comes is JSON"),
+        ],
+    ),
+    (
+        "Seen",
+        &[
+            field("exchange", Of::Schema("Exchange"), ""),
+            field("tokens", Of::Anything, "by kind of entry: kept, sent"),
+            field("rows", Of::List("Row"), ""),
+        ],
+    ),
+    (
+        "Row",
+        &[
+            field(
+                "mark",
+                Of::Text,
+                "same, changed, shortened, retold, joined, summarised, left out, held, added",
+            ),
+            field("reason", Of::Text, "where the budget was the reason"),
+            field("handle", Of::Text, "what recall takes"),
+            field("stale", Of::Flag, "whether it shows a file that was written since"),
+            field("tokens_kept", Of::Number, ""),
+            field("tokens_sent", Of::Number, ""),
+            field("kept", Of::Schema("Entry"), ""),
+            field("sent", Of::Schema("Entry"), "left out where it is the same"),
+        ],
+    ),
+    ("Hits", &[field("hits", Of::List("Hit"), ""), NEXT]),
+    (
+        "Hit",
+        &[
+            field("conversation", Of::Text, ""),
+            field("entry", Of::Text, ""),
+            field("at", Of::Text, ""),
+            field("kind", Of::Text, ""),
+            field("tool", Of::Maybe, ""),
+            field("outcome", Of::Text, ""),
+            field("snippet", Of::Text, ""),
+        ],
+    ),
+    (
+        "Backends",
+        &[
+            field("active", Of::Text, "by the configuration"),
+            field("switched", Of::Maybe, "at run time"),
+            field("backends", Of::List("Backend"), ""),
+        ],
+    ),
+    (
+        "Backend",
+        &[
+            field("name", Of::Text, ""),
+            field("dialect", Of::Text, ""),
+            field("address", Of::Text, ""),
+            field("default_model", Of::Maybe, ""),
+            field("active", Of::Flag, ""),
+            field("models", Of::Texts, "that it lists; null where nobody knows"),
+            field("learned", Of::List("Learned"), ""),
+        ],
+    ),
+    (
+        "Learned",
+        &[
+            field("model", Of::Maybe, ""),
+            field("capability", Of::Text, ""),
+            field("verdict", Of::Text, ""),
+            field("reason", Of::Text, "how it is known"),
+            field("at", Of::Text, ""),
+            field("expires", Of::Maybe, ""),
+            field("holds", Of::Flag, ""),
+        ],
+    ),
+    ("Switch", &[field("backend", Of::Maybe, "NAME or NAME/MODEL")]),
+    ("Failure", &[field("error", Of::Anything, "with a message, a type, and the field that is wrong")]),
+];
