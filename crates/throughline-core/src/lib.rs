@@ -48,7 +48,7 @@ pub use naming::NameMap;
 pub use origin::{Dialect, Envelope, Extra, Origin, Wire};
 pub use part::{Content, File, Image, Media, Part, joined_text};
 pub use prompt::{Prompt, Target, prepare};
-pub use render::{EmbedForm, Strategy};
+pub use render::{BriefOptions, BriefSummary, EmbedForm, Strategy, brief, own_message, with_brief};
 pub use reply::{Ending, Reply, Stop, Usage, settled_stop};
 pub use report::{Action, Change, Report, Subject};
 pub use rules::{Charset, ForeignReasoning, NameRule, ReasoningRule, Rules, SystemRule};

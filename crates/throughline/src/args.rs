@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use throughline_carry::Agent;
 use throughline_core::plan::Policy;
-use throughline_core::{Dialect, EmbedForm, ForeignReasoning, Strategy};
+use throughline_core::{BriefOptions, Dialect, EmbedForm, ForeignReasoning, Strategy};
 use throughline_sim::Provider;
 
 /// Owns the tool history of LLM agents: any client, any backend, switch whenever you like.
@@ -109,6 +109,11 @@ pub enum Command {
     /// Every call and every result arrives as such. What could not be carried is listed entry by entry, with the
     /// reason. Prints the command that goes on, or runs it.
     Carry(CarryArgs),
+    /// Print what a backend is told that takes over and is not shown the history itself
+    ///
+    /// Reads a request body and writes its history as one text, with the user's own message behind it. Nothing is
+    /// sent anywhere, and no model is asked.
+    Brief(BriefArgs),
     /// Write, check or print the configuration
     Config {
         /// What to do with it [default: show]
@@ -354,6 +359,29 @@ pub struct CompactArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// The request [default: standard input]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// How a brief is written.
+#[derive(Debug, clap::Args)]
+pub struct BriefArgs {
+    /// The dialect of the input
+    #[arg(long, value_name = "DIALECT")]
+    pub dialect: DialectName,
+    /// The most characters of one result; more is cut in the middle
+    #[arg(long, value_name = "N", default_value_t = BriefOptions::RESULT_CHARS_MAX)]
+    pub max_chars: usize,
+    /// The most characters of all results, the latest first [default: 60000, or what --max-chars allows]
+    #[arg(long, value_name = "N")]
+    pub max_total_chars: Option<usize>,
+    /// Leave out the summary of what was said
+    #[arg(long)]
+    pub no_summary: bool,
+    /// Write what became of each message, and why, to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// The input [default: standard input]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 }

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod exit;
+mod input;
 mod output;
 mod reload;
 mod signals;

@@ -27,12 +27,14 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod told;
 mod tools;
 
 pub use budget::{Budget, Policy};
 pub use decision::{Decision, Decisions, DecisionsError, Span, Taken};
 pub use handle::{Found, Handle, HandleRange, find, find_range};
 pub use tokens::{Count, Tokens};
+pub(crate) use told::{Argument, Told, strings, told};
 pub use tools::{ToolKind, ToolRule, ToolRules};
 
 use crate::{Entry, Report, Side, Text};

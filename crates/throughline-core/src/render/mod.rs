@@ -3,8 +3,10 @@
 //! A strategy renders a pair, renders a summary, and has a name. Nothing else in Throughline writes tool
 //! history as text. Both strategies get entries that are already paired and placed.
 
+mod brief;
 mod embed;
 
+pub use brief::{BriefOptions, BriefSummary, brief, own_message, with_brief};
 pub use embed::EmbedForm;
 
 use crate::normalise::Item;

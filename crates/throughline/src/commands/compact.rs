@@ -3,10 +3,11 @@
 //! The body goes to standard output and what became of it to standard error, so that both can be used: the one
 //! by a program, the other by whoever wants to know what a budget costs.
 
-use super::convert::{one_line, read};
+use super::convert::one_line;
 use crate::args::Args;
 use crate::args::CompactArgs;
 use crate::exit::CommandError;
+use crate::input;
 use crate::output;
 use std::path::Path;
 use throughline_core::Dialect;

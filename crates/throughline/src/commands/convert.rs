@@ -5,8 +5,8 @@
 
 use crate::args::ConvertArgs;
 use crate::exit::CommandError;
+use crate::input;
 use crate::output;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use throughline_core::{Action, Dialect, Report, Rules, Target, Text, prepare};
@@ -21,7 +21,7 @@ struct Converted {
 /// Translates the input and writes the outcome and its report.
 pub fn run(args: &ConvertArgs, quiet: bool) -> Result<(), CommandError> {
     let rules = rules(args)?;
-    let input = read(args.file.as_deref())?;
+    let input = input::read(args.file.as_deref())?;
     let converted = convert_all(&input, args, &rules)?;
     if let Some(file) = &args.report {
         write_reports(file, &converted, args, &rules)?;
@@ -54,20 +54,6 @@ fn rules(args: &ConvertArgs) -> Result<Rules, CommandError> {
         ))),
         None => Err(CommandError::bad_input(format!("--rules {name}: no such rules; there are {}", names()))),
     }
-}
-
-/// Reads a file, or standard input.
-pub(super) fn read(file: Option<&Path>) -> Result<Arc<str>, CommandError> {
-    let mut bytes = Vec::new();
-    let (name, read) = match file.filter(|file| *file != Path::new("-")) {
-        Some(file) => (file.display().to_string(), std::fs::read(file).map(|read| bytes = read)),
-        None => ("standard input".to_owned(), std::io::stdin().lock().read_to_end(&mut bytes).map(drop)),
-    };
-    read.map_err(|source| CommandError::File { path: name.clone(), source })?;
-    String::from_utf8(bytes).map(Arc::from).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        CommandError::bad_input(format!("{name}: not UTF-8 (at byte {offset})"))
-    })
 }
 
 fn convert_all(input: &Arc<str>, args: &ConvertArgs, rules: &Rules) -> Result<Vec<Converted>, CommandError> {
@@ -132,6 +118,13 @@ fn report_line(report: &Report, args: &ConvertArgs, rules: &Rules) -> String {
     writer.field_str("to", rules.dialect.name());
     writer.field_str("rules", &rules.name);
     writer.field_str("strategy", report.strategy);
+    write_changes(&mut writer, report, from);
+    writer.end_object();
+    one_line(&writer.into_string())
+}
+
+/// Writes how many changes of each kind there are, and each of them.
+pub(super) fn write_changes(writer: &mut Writer, report: &Report, from: Dialect) {
     for action in Action::ALL {
         writer.field_uint(action.name(), report.count(action) as u64);
     }
@@ -145,8 +138,6 @@ fn report_line(report: &Report, args: &ConvertArgs, rules: &Rules) -> String {
         writer.end_object();
     }
     writer.end_array();
-    writer.end_object();
-    one_line(&writer.into_string())
 }
 
 fn remark_on_changes(converted: &[Converted], args: &ConvertArgs) {

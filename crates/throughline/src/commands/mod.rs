@@ -2,6 +2,7 @@
 
 mod backends;
 mod carry;
+mod brief;
 mod compact;
 mod config;
 mod convert;
@@ -39,6 +40,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Import(asked) => import::run(asked, args),
         Command::Export(asked) => export::run(asked, args),
         Command::Carry(asked) => carry::run(asked, args),
+        Command::Brief(brief) => brief::run(brief, args.quiet),
         Command::Config { action } => config::run(action.as_ref(), args),
         Command::Sim(sim) => sim::run(sim),
         Command::Completions { shell } => completions(*shell),
@@ -55,7 +57,11 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CommandError> {
 fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
     let reads_config = !matches!(
         args.command,
-        Command::Convert(_) | Command::Compact(_) | Command::Sim(_) | Command::Completions { .. }
+        Command::Brief(_)
+            | Command::Convert(_)
+            | Command::Compact(_)
+            | Command::Sim(_)
+            | Command::Completions { .. }
     );
     let reads_json = reads_config || matches!(args.command, Command::Compact(_));
     let given = [

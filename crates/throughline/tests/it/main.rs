@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
 mod browser;
+mod brief;
 mod cli;
 mod compact;
 mod config;
