@@ -4,7 +4,7 @@
 //! who it came from, and how it stood on the wire. Entries are never edited in place in the record; the
 //! copies that are rendered for a backend may be, and then say so by no longer being intact.
 
-use crate::{Envelope, Origin, Part, Text, Wire};
+use crate::{ConversationId, EntryId, Envelope, Origin, Part, Text, Wire};
 use std::sync::Arc;
 
 /// One item of history.
@@ -181,8 +181,23 @@ pub struct Handover {
     pub from: Option<Origin>,
     /// Who has it now.
     pub to: Origin,
-    /// Who asked for it, and why.
+    /// What asked for it, in a word: `cli`, `http`, `model`, `header`, `failover`, `config` or `continue`.
+    pub by: Text,
+    /// Why, in words for people.
     pub reason: Text,
+    /// What the backend was given in place of all that came before; none if it was shown that itself.
+    pub brief: Option<Text>,
+    /// The conversation that the brief tells of besides this one, if it is to be continued here.
+    pub continues: Option<Continued>,
+}
+
+/// A conversation that another one goes on from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Continued {
+    /// Which one.
+    pub conversation: ConversationId,
+    /// Up to where.
+    pub entry: EntryId,
 }
 
 /// A span of history in few words.

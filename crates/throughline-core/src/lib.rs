@@ -38,7 +38,8 @@ mod turn;
 pub use ask::{Ask, Format, Number, Reasoning, Settings, Tool, ToolChoice, ToolForm};
 pub use assemble::Assembler;
 pub use entry::{
-    Call, Entry, Handover, Input, Kind, Outcome, Place, Return, Role, Said, Seal, Side, Summary, Thought,
+    Call, Continued, Entry, Handover, Input, Kind, Outcome, Place, Return, Role, Said, Seal, Side, Summary,
+    Thought,
 };
 pub use failure::{Failure, FailureKind};
 pub use frame::{BlockId, BlockKind, Frame, Piece};
@@ -48,7 +49,9 @@ pub use naming::NameMap;
 pub use origin::{Dialect, Envelope, Extra, Origin, Wire};
 pub use part::{Content, File, Image, Media, Part, joined_text};
 pub use prompt::{Prompt, Target, prepare};
-pub use render::{BriefOptions, BriefSummary, EmbedForm, Strategy, brief, own_message, with_brief};
+pub use render::{
+    BriefOptions, BriefSummary, EmbedForm, Strategy, brief, brief_in_force, briefed, own_message, with_brief,
+};
 pub use reply::{Ending, Reply, Stop, Usage, settled_stop};
 pub use report::{Action, Change, Report, Subject};
 pub use rules::{Charset, ForeignReasoning, NameRule, ReasoningRule, Rules, SystemRule};

@@ -12,6 +12,29 @@ use throughline_store::{Batch, Moment, Scope, Setting, Standing, Write};
 /// The name under which the history keeps a switch.
 pub const SWITCH: &str = "backend";
 
+/// The name under which the history keeps by what a switch was made.
+pub const SWITCHED_BY: &str = "backend_by";
+
+/// By what a switch was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// `throughline use`.
+    Cli,
+    /// The HTTP interface, and the page in front of it.
+    Http,
+}
+
+impl By {
+    /// Returns the word that the history has for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cli => "cli",
+            Self::Http => "http",
+        }
+    }
+}
+
 /// Reads `BACKEND[/MODEL]`.
 ///
 /// # Errors
@@ -26,9 +49,20 @@ pub fn checked(config: &Config, text: &str) -> Result<Pick, RouteError> {
 
 /// Returns what has to be written to make a switch, or to take it back.
 #[must_use]
-pub fn batch(scope: Scope, pick: Option<&Pick>, at: Moment) -> Batch {
+pub fn batch(scope: &Scope, pick: Option<&Pick>, by: By, at: Moment) -> Batch {
+    let setting = |name: &'static str, value: Option<Text>| {
+        Write::Setting(Setting { scope: scope.clone(), name: Text::from_static(name), value, at })
+    };
+    let made_by = pick.map(|_| Text::from_static(by.name()));
     let value = pick.map(|pick| Text::from(pick.to_string()));
-    Batch::durable(vec![Write::Setting(Setting { scope, name: Text::from_static(SWITCH), value, at })])
+    Batch::durable(vec![setting(SWITCH, value), setting(SWITCHED_BY, made_by)])
+}
+
+/// Returns by what the switch of a scope was made; those of earlier versions did not say.
+#[must_use]
+pub fn made_by(standing: &Standing, scope: &Scope) -> Text {
+    let made = standing.settings.iter().find(|made| made.scope == *scope && made.name == SWITCHED_BY);
+    made.and_then(|made| made.value.clone()).unwrap_or(Text::from_static(By::Http.name()))
 }
 
 /// Returns the switch that was made for a scope.

@@ -9,7 +9,7 @@ use crate::{Moment, ProviderEvent, StoreError};
 /// Encodes events as a piece.
 pub(crate) fn encode_events(events: &[ProviderEvent]) -> Vec<u8> {
     let mut writer = Writer::default();
-    writer.byte(FormatVersion::CURRENT.number());
+    writer.byte(FormatVersion::FIRST.number());
     writer.number(events.len() as u64);
     let mut last = 0;
     for event in events {

@@ -74,6 +74,9 @@ pub enum Command {
         /// How many at most
         #[arg(long, value_name = "N", default_value = "20")]
         limit: u32,
+        /// Also what clients asked on the side, such as what to call a session
+        #[arg(long)]
+        all: bool,
     },
     /// Show a conversation
     Show {

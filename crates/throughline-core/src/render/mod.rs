@@ -6,7 +6,7 @@
 mod brief;
 mod embed;
 
-pub use brief::{BriefOptions, BriefSummary, brief, own_message, with_brief};
+pub use brief::{BriefOptions, BriefSummary, brief, brief_in_force, briefed, own_message, with_brief};
 pub use embed::EmbedForm;
 
 use crate::normalise::Item;

@@ -223,6 +223,11 @@ impl<E> Attempts<E> {
         }
     }
 
+    /// Is told that what was sent held no tool history after all, so that an answer says nothing about that.
+    pub const fn handle_no_tool_history(&mut self) {
+        self.has_tool_history = false;
+    }
+
     /// Is told that an answer has begun. From here on nothing is repeated.
     pub fn handle_answer(&mut self) {
         if !matches!(self.state, State::Sent) {

@@ -1,16 +1,14 @@
-//! The keys of the configuration, as one list: what is known, what a variable may set, what has an effect.
+//! The keys of the configuration, as one list: what is known, and what a variable may set.
 //!
 //! The structs in `file.rs` are what is read; this list is what is *said* about it: the nearest key to a
-//! misspelt one, the names of the variables, the warning about settings that nothing reads yet, and the test
-//! that the documentation leaves none out. A test holds the list and the structs together.
+//! misspelt one, the names of the variables, and the test that the documentation leaves none out. A test holds
+//! the list and the structs together.
 
 /// What a list of keys says about one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Where it stands; `[]` stands for the number of an element.
     pub path: &'static str,
-    /// Whether this version acts upon it. One that it does not act upon is kept, with a warning.
-    pub has_effect: bool,
 }
 
 /// Every key, in the order in which they are documented.
@@ -57,11 +55,11 @@ pub const KEYS: &[Key] = &[
     now("history.rules[].tools"),
     now("history.rules[].kind"),
     now("history.rules[].key"),
-    later("handover.mode"),
-    later("handover.summary"),
-    later("handover.summary_backend"),
-    later("handover.max_result_chars"),
-    later("handover.max_tool_context_chars"),
+    now("handover.mode"),
+    now("handover.summary"),
+    now("handover.summary_backend"),
+    now("handover.max_result_chars"),
+    now("handover.max_tool_context_chars"),
     now("telemetry.otlp_endpoint"),
     now("telemetry.otlp_headers"),
     now("telemetry.service_name"),
@@ -161,11 +159,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 const fn now(path: &'static str) -> Key {
-    Key { path, has_effect: true }
-}
-
-const fn later(path: &'static str) -> Key {
-    Key { path, has_effect: false }
+    Key { path }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::address::{Endpoint, parse_listen};
 use super::backend;
 use super::error::{ConfigError, ConfigErrors, Source, Sources, Warning};
 use super::file::{FileConfig, HandoverSection, HistorySection, LimitsSection, StoreSection, ToolRule};
-use super::keys::{self, KEYS};
+use super::keys;
 use super::source::{BackendsFrom, Surroundings, Written};
 use super::telemetry::Tracing;
 use super::values::{
@@ -262,7 +262,6 @@ impl Resolver<'_> {
         let handover = self.handover(file.handover, &names);
         let backends = backend::resolve_all(self, file.backends, &names, &history);
         let tracing = self.tracing(file.telemetry);
-        self.warn_about_what_has_no_effect();
         Some(Config {
             listen: listen?,
             data,
@@ -397,20 +396,6 @@ impl Resolver<'_> {
         self.note("handover.max_result_chars", handover.max_result_chars);
         self.note("handover.max_tool_context_chars", handover.max_tool_context_chars);
         handover
-    }
-
-    /// Says once, for all of them, which settings are kept for a later version.
-    fn warn_about_what_has_no_effect(&mut self) {
-        let idle = |path: &str| KEYS.iter().any(|key| !key.has_effect && key.path == keys::pattern(path));
-        let set: Vec<(String, Source)> = self
-            .sources
-            .iter()
-            .filter(|(path, _)| idle(path))
-            .map(|(path, source)| (path.clone(), source.clone()))
-            .collect();
-        let Some((_, source)) = set.first().cloned() else { return };
-        let key = set.into_iter().map(|(path, _)| path).collect::<Vec<_>>().join(", ");
-        self.warnings.push(Warning { source, key, what: "kept, but without effect yet".to_owned() });
     }
 
     pub(super) fn known_backend(&mut self, key: &str, name: &str, names: &[String]) -> Option<Text> {

@@ -21,6 +21,8 @@ pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<u64, Fa
     let ask = decode_request(incoming.dialect, incoming.body).map_err(|error| undecodable(&error))?;
     let placed = Placed {
         turn: Vec::new(),
+        handover: None,
+        earlier: Vec::new(),
         conversation: ConversationId::new(mint()),
         identified: "counting",
         key: None,

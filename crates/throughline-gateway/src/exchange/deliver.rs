@@ -4,7 +4,7 @@
 //! connection to the backend, and the record says that the answer was called off.
 
 use super::open::{Answer, Opened, pump};
-use super::prompting::Prompted;
+use super::prompting::{BRIEF, Prompted};
 use super::record::Recorder;
 use super::relay::{Relay, Terms, rename};
 use super::{Running, broken_off, unrecorded};
@@ -69,6 +69,10 @@ impl Running {
 
     /// Remembers what the next request need not say again to be understood.
     fn know(&mut self, prompted: &Prompted, reply: &Reply) {
+        // What a brief stands for is in the record alone.
+        if prompted.report.strategy == BRIEF {
+            return;
+        }
         let (request, answer) = ((&self.ask, &self.placed), (prompted, reply));
         self.reading.learn(&self.gateway, &self.recorder, request, answer);
     }

@@ -5,7 +5,7 @@
 //! same session, so they count as conversations of their own.
 
 use http::HeaderMap;
-use throughline_core::{Ask, Text};
+use throughline_core::{Ask, Entry, Kind, Side, Text};
 
 /// The header by which a client names a conversation itself.
 pub const CONVERSATION_HEADER: &str = "x-throughline-conversation";
@@ -23,6 +23,8 @@ pub enum Claim {
     Explicit(Text),
     /// By a name of the client's own, unique among all clients.
     Key(Text),
+    /// By a name of the client's own, but it is a question on the side: it belongs to no conversation with the user.
+    Side(Text),
     /// By a compaction of it.
     Compacted(Text),
     /// Not at all.
@@ -47,8 +49,24 @@ pub fn claim(headers: &HeaderMap, ask: &Ask) -> Claim {
     if let Some(id) = text(CONVERSATION_HEADER) {
         return Claim::Explicit(id.into());
     }
+    if let Some(session) = session(headers).filter(|_| is_side_question(ask)) {
+        return Claim::Side(format!("{session}{SIDE}").into());
+    }
     let cache_key = || ask.settings.cache_key.as_ref().map(|key| Text::from(format!("cache-key:{key}")));
     session(headers).or_else(cache_key).map_or(Claim::Nothing, Claim::Key)
+}
+
+/// What the key of a session's questions on the side ends with.
+const SIDE: &str = "#side";
+
+/// Says whether a request of an agent is a question on the side: what to call the session, whether there is any
+/// quota left. Agents offer tools with all that belongs to their work, and go on from what was said; such a
+/// question does neither.
+fn is_side_question(ask: &Ask) -> bool {
+    let offers = |entry: &Entry| matches!(&entry.kind, Kind::Opaque { kind } if kind.ends_with("_tools"));
+    let goes_on = |entry: &Entry| entry.side() == Side::Assistant || entry.as_return().is_some();
+    let leans = ask.previous.is_some() || ask.conversation.is_some();
+    ask.tools.is_empty() && !leans && !ask.entries.iter().any(|entry| offers(entry) || goes_on(entry))
 }
 
 /// Returns the session that the headers of a request name.
@@ -85,16 +103,32 @@ mod tests {
 
     #[test]
     fn the_clients_own_names_are_understood() {
-        check(&[("x-claude-code-session-id", "s")], "{}", &key("claude-code:s"));
+        check(&[("x-claude-code-session-id", "s")], WORK, &key("claude-code:s"));
         check(
             &[("x-claude-code-session-id", "s"), ("x-claude-code-agent-id", "a")],
-            "{}",
+            WORK,
             &key("claude-code:s/a"),
         );
-        check(&[("session-id", "s"), ("thread-id", "t")], "{}", &key("codex:t"));
-        check(&[("x-session-id", "s")], "{}", &key("opencode:s"));
+        check(&[("session-id", "s"), ("thread-id", "t")], WORK, &key("codex:t"));
+        check(&[("x-session-id", "s")], WORK, &key("opencode:s"));
         check(&[], r#"{"prompt_cache_key":"k"}"#, &key("cache-key:k"));
         check(&[], "{}", &Claim::Nothing);
+    }
+
+    const WORK: &str = r#"{"input":"Fix it.","tools":[{"type":"function","name":"read","parameters":{}}]}"#;
+
+    #[test]
+    fn a_question_on_the_side_is_of_no_conversation() {
+        let session = [("x-session-id", "s")];
+        let side = Claim::Side("opencode:s#side".into());
+        check(&session, r#"{"input":"Give this session a title: Fix it."}"#, &side);
+        // What goes on from something, offers tools in an item, or comes from no agent is a conversation.
+        let answered = r#"{"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}"#;
+        check(&session, answered, &key("opencode:s"));
+        let offered = r#"{"input":[{"type":"additional_tools","tools":[]},{"role":"user","content":"a"}]}"#;
+        check(&session, offered, &key("opencode:s"));
+        check(&session, r#"{"input":"a","previous_response_id":"r"}"#, &key("opencode:s"));
+        check(&[], r#"{"input":"a","prompt_cache_key":"k"}"#, &key("cache-key:k"));
     }
 
     #[test]

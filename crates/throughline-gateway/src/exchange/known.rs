@@ -329,7 +329,7 @@ impl Known {
     ) -> Option<Prompted> {
         let rendered = self.rendered.iter().find(|rendered| rendered.is_for(destination, ask))?;
         let is_usual = showing.strategy == Strategy::Native && showing.footing.is_none() && showing.keep;
-        let is_usual = is_usual && showing.planned.is_none();
+        let is_usual = is_usual && showing.planned.is_none() && showing.recall.is_none();
         let mut prompted = is_usual.then(|| prompt(ask, placed, destination, showing))?;
         if prompted.needs_whole || !prompted.body.starts_with(&rendered.head) {
             return None;

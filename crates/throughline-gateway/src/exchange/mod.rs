@@ -13,6 +13,7 @@ mod compact;
 mod count;
 mod deliver;
 mod footing;
+mod handover;
 mod identity;
 mod items;
 mod known;
@@ -29,11 +30,14 @@ mod record;
 mod relay;
 mod sizing;
 mod stretch;
+mod summary;
 mod warm;
 
 pub use count::count;
+pub use handover::CONTINUE_HEADER;
 pub use identity::{CONVERSATION_HEADER, conversation_mark};
 pub use known::Knowledge;
+pub use place::SIDE_QUESTIONS;
 pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
 
 use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
@@ -49,15 +53,17 @@ use crate::trace::Trace;
 use crate::verdicts;
 use axum::response::Response;
 use footing::Footing;
+use handover::Cause;
 use http::{HeaderMap, header};
 use open::Opened;
 use place::{PlaceError, Placed};
+use prompting::BRIEF;
 use reading::Reading;
 use recall::Recalls;
 use record::Recorder;
 use std::sync::Arc;
 use std::time::Instant;
-use throughline_core::{Ask, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
+use throughline_core::{Ask, Continued, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
 use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError, Write};
 use throughline_wire::{Stamp, status_of};
 
@@ -99,6 +105,10 @@ struct Running {
     ask: Ask,
     placed: Placed,
     destinations: Vec<Destination>,
+    /// Why the first of them is asked.
+    cause: Cause,
+    /// The conversation that this one is to go on from, if it does so with this request.
+    continued: Option<Continued>,
     /// The answer that it goes on from, where a destination may keep that.
     footing: Option<Footing>,
     recorder: Recorder,
@@ -140,7 +150,15 @@ impl Running {
                 ..own(FailureKind::InvalidRequest, "throughline_invalid_request", "model: must be given")
             });
         }
-        let route = routed(&setup, &*gateway.latest_standing().await, &headers, &ask, &placed)?;
+        let (mut placed, mut continued) = (placed, None);
+        if purpose == Purpose::Answer && placed.identified != SIDE_QUESTIONS {
+            let (history, conversation) = (&*gateway.history, &placed.conversation);
+            (placed.earlier, continued) =
+                handover::earlier(history, &headers, conversation, &placed.history).await?;
+        }
+        let standing = gateway.latest_standing().await;
+        let route = routed(&setup, &standing, &headers, &ask, &placed)?;
+        let cause = Cause::of(route.reason, &standing, &placed.conversation, ask.model.as_deref());
         let recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
         let mut recorder = recorder.traced(trace);
         recorder.begin(&placed, &ask, now());
@@ -162,6 +180,8 @@ impl Running {
             ask,
             placed,
             destinations,
+            cause,
+            continued,
             footing,
             recorder,
             recalls: Recalls::default(),
@@ -188,6 +208,9 @@ impl Running {
                     tokio::time::sleep(after).await;
                     match self.open((leg, form), None).await {
                         Ok(answer) => {
+                            if answer.prompted.report.strategy == BRIEF && !answer.prompted.shows_tools {
+                                attempts.handle_no_tool_history();
+                            }
                             opened = Some(answer);
                             attempts.handle_answer();
                         }

@@ -5,6 +5,7 @@
 
 use super::clients::reasoning_events;
 use super::permit::Permit;
+use super::planning::Planned;
 use super::prompting::{Prompted, Showing};
 use super::relay::Relay;
 use super::sizing::Sizing;
@@ -74,21 +75,24 @@ impl Running {
         resumed: Option<&mut Relay>,
     ) -> Result<Opened, Unopened> {
         let destination = self.destinations[leg].clone();
-        let strategy = if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) };
-        let footing = self.footing.clone().filter(|_| form.state);
-        if !self.surely_fits(&destination) {
+        let strategy = strategy_of(form);
+        self.hand_over(leg, form).await.map_err(Unopened::Own)?;
+        let footing = self.footing.clone().filter(|_| form.state && self.placed.handover.is_none());
+        if !self.surely_fits(&destination) || self.placed.brief_for(&destination.backend.name).is_some() {
             self.read_whole().await.map_err(Unopened::Own)?;
         }
-        let planned = self.plan(&destination, strategy, footing.is_some()).await;
-        let planned = planned.map_err(|failure| Unopened::Backend(TOO_LONG, failure))?;
+        let planned = self.plan_or_brief(leg, form, footing.is_some()).await?;
         // What the backend keeps is the long form of what was shortened.
         let footing = footing.filter(|_| planned.is_none());
         let planned = planned.as_ref();
+        let recall = planned.and_then(|planned| planned.recall.clone());
+        let recall = recall.or_else(|| self.recall_of_brief(&destination, form));
         if !self.recalls.have_begun() {
-            self.recalls.offer(planned.and_then(|planned| planned.recall.clone()));
+            self.recalls.offer(recall.clone());
         }
         let hides = self.recalls.tool().is_some();
-        let showing = Showing { strategy, footing: footing.as_ref(), keep: form.keep, planned, hides };
+        let (footing, recall) = (footing.as_ref(), recall.as_ref());
+        let showing = Showing { strategy, footing, keep: form.keep, planned, recall, hides };
         let mut prompted = self.prompt(&destination, showing).await.map_err(Unopened::Own)?;
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
@@ -102,6 +106,7 @@ impl Running {
             now(),
         );
         let body = prompted.body.clone();
+        self.recorder.handover.clone_from(&prompted.handover);
         self.recorder.sizing = Sizing::begin(&self.gateway, &mut prompted, self.ask.dialect);
         let recorded = self.recorder.attempt(attempt, body.clone()).await;
         recorded.map_err(|error| Unopened::Own(unrecorded(&error)))?;
@@ -124,6 +129,27 @@ impl Running {
                 Err(Unopened::Backend(failed, failure))
             }
         }
+    }
+
+    /// Plans what a destination is shown; one that takes over is given a brief where nothing else fits.
+    async fn plan_or_brief(
+        &mut self,
+        leg: usize,
+        form: Form,
+        is_kept: bool,
+    ) -> Result<Option<Planned>, Unopened> {
+        let destination = self.destinations[leg].clone();
+        let strategy = strategy_of(form);
+        let mut planned = self.plan(&destination, strategy, is_kept).await;
+        if planned.is_err() && self.may_be_briefed() {
+            let mut halvings = 0;
+            while planned.is_err() && Self::may_halve(halvings) {
+                self.write_brief(leg, form, halvings).await.map_err(Unopened::Own)?;
+                planned = self.plan(&destination, strategy, is_kept).await;
+                halvings += 1;
+            }
+        }
+        planned.map_err(|failure| Unopened::Backend(TOO_LONG, failure))
     }
 
     /// Remembers what a backend says of itself in the headers of an answer, also of a refusal.
@@ -153,6 +179,10 @@ impl Running {
         let of_name = |name: HeaderName| self.headers.get(&name).map(|value| (name.clone(), value.clone()));
         named.into_iter().filter_map(of_name).collect()
     }
+}
+
+const fn strategy_of(form: Form) -> Strategy {
+    if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) }
 }
 
 async fn read(

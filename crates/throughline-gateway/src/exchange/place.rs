@@ -5,11 +5,15 @@
 //! from the request. Instructions always come from the request: they are not inherited.
 
 use super::compact;
+use super::handover::Takeover;
 use super::identity::{Claim, conversation_mark};
 use super::known::{Abridged, Known};
 use super::recall;
+use crate::config::Backend;
 use std::collections::BTreeSet;
-use throughline_core::{Ask, ConversationId, Dialect, Entry, EntryId, Kind, Seal, Side, Text};
+use throughline_core::{
+    Ask, ConversationId, Entry, EntryId, Handover, Kind, Seal, Side, Text, brief_in_force,
+};
 use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chain, chains};
 
 /// A request in its place.
@@ -29,7 +33,31 @@ pub struct Placed {
     pub history: Vec<Entry>,
     /// What was said since in answers that are not over, because the model recalled something.
     pub turn: Vec<Entry>,
+    /// The backend that is about to take over, if one is.
+    pub handover: Option<Takeover>,
+    /// What was said in the conversations that this one goes on from.
+    pub earlier: Vec<Entry>,
 }
+
+impl Placed {
+    /// Returns the brief by which a backend is shown what came before it, if there is one.
+    #[must_use]
+    pub fn brief_for(&self, backend: &str) -> Option<Text> {
+        let brief = |at: usize| match &self.history[at].kind {
+            Kind::HandedOver(handover) => handover.brief.clone(),
+            _ => None,
+        };
+        let of_every_backend = |entry: &Entry| matches!(&entry.kind, Kind::HandedOver(handover) if handover.continues.is_some() && handover.brief.is_some());
+        match &self.handover {
+            Some(Takeover { handover: Handover { brief: Some(brief), .. }, .. }) => Some(brief.clone()),
+            Some(_) => self.history.iter().rposition(of_every_backend).and_then(brief),
+            None => brief_in_force(&self.history, backend).and_then(brief),
+        }
+    }
+}
+
+/// How a conversation is said to be identified that holds what a client asks on the side.
+pub const SIDE_QUESTIONS: &str = "questions on the side";
 
 /// Why a request has no place.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +164,8 @@ async fn behind_conversation(history: &dyn History, id: &Text, ask: &Ask) -> Res
         known: 0,
         history,
         turn: Vec::new(),
+        handover: None,
+        earlier: Vec::new(),
     })
 }
 
@@ -163,6 +193,8 @@ async fn behind_response(
         known: 0,
         history: joined(ask, known, 0),
         turn: Vec::new(),
+        handover: None,
+        earlier: Vec::new(),
     })
 }
 
@@ -191,8 +223,9 @@ pub async fn place_abridged(
     let Some(kept) = known.record_up_to(&entry) else { return Ok(None) };
     let known = opening + found - 1;
     let history = joined(ask, kept, known);
-    let turn = Vec::new();
-    Ok(Some(Placed { conversation, identified, key, parent: Some(entry), known, history, turn }))
+    let (turn, earlier) = (Vec::new(), Vec::new());
+    let parent = Some(entry);
+    Ok(Some(Placed { conversation, identified, key, parent, known, history, turn, handover: None, earlier }))
 }
 
 /// Returns the whole of a request that was placed without what is settled of it.
@@ -225,6 +258,11 @@ async fn claimed(
             let id = found.map_or_else(|| fresh.clone(), |located| located.conversation);
             (Some(id), "client session", Some(key))
         }
+        Claim::Side(key) => {
+            let found = history.locate(Locate::Key(key.clone())).await?;
+            let id = found.map_or_else(|| fresh.clone(), |located| located.conversation);
+            (Some(id), SIDE_QUESTIONS, Some(key))
+        }
         Claim::Nothing => (None, "its beginning", None),
     })
 }
@@ -250,11 +288,23 @@ async fn by_claim(
             known: 0,
             history: ask.entries.clone(),
             turn: Vec::new(),
+            handover: None,
+            earlier: Vec::new(),
         });
     };
     let kept = if known > 0 { branch(history, entry.as_ref()).await? } else { Vec::new() };
     let whole = if known > 0 { joined(ask, kept, known) } else { ask.entries.clone() };
-    Ok(Placed { conversation, identified, key, parent: entry, known, history: whole, turn: Vec::new() })
+    Ok(Placed {
+        conversation,
+        identified,
+        key,
+        parent: entry,
+        known,
+        history: whole,
+        turn: Vec::new(),
+        handover: None,
+        earlier: Vec::new(),
+    })
 }
 
 fn answered(entries: &[Entry]) -> bool {
@@ -328,20 +378,24 @@ async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Res
     Ok(())
 }
 
-/// Returns what a backend of that dialect is to be shown.
+/// Returns what a backend is to be shown, before any brief of it.
 ///
 /// Within one dialect the client's own words are enough, once it is known whose reasoning they hold; so what
-/// it sent goes out as it came. Another dialect is shown the whole record.
+/// it sent goes out as it came. Another dialect is shown the whole record, and so is who was given a brief: where
+/// that stands is in the record.
 #[must_use]
-pub fn shown(ask: &Ask, placed: &Placed, dialect: Dialect) -> Vec<Entry> {
+pub fn shown(ask: &Ask, placed: &Placed, backend: &Backend) -> Vec<Entry> {
     let refers = ask.entries.iter().any(|entry| matches!(entry.kind, Kind::Reference { .. }));
-    let mut entries = if ask.dialect != dialect || leans_on_record(ask) || refers || compact::is_held(ask) {
+    let is_recorded = ask.dialect != backend.dialect || placed.brief_for(&backend.name).is_some();
+    let mut entries = if is_recorded || leans_on_record(ask) || refers || compact::is_held(ask) {
         placed.history.clone()
     } else {
         let mut entries = ask.entries.clone();
         recognise(&mut entries, &placed.history);
         recall::reinserted(entries, &placed.history)
     };
+    let handover = placed.handover.iter().map(|takeover| Kind::HandedOver(takeover.handover.clone()));
+    entries.extend(handover.map(Entry::new));
     entries.extend(placed.turn.iter().cloned());
     recall::unveiled(entries, &recall::tool_name(ask))
 }

@@ -155,6 +155,16 @@ impl Running {
     }
 }
 
+/// Returns what the tools are, as a backend's settings say.
+pub fn tool_rules(backend: &Backend) -> ToolRules {
+    let rule = |rule: &crate::config::ToolRule| ToolRule {
+        tools: rule.tools.iter().map(|name| Text::from(name.as_str())).collect(),
+        kind: rule.kind.plans(),
+        key: rule.key.as_deref().map(Text::from),
+    };
+    ToolRules::new(backend.history.rules.iter().map(rule).collect())
+}
+
 impl Limits {
     fn of(destination: &Destination, ask: &Ask) -> Self {
         let settings = &destination.backend.history;
@@ -173,14 +183,9 @@ impl Limits {
             policy: if forbids(ask) { Policy::Off } else { settings.policy.plans() },
             ..Budget::default()
         };
-        let rules = settings.rules.iter().map(|rule| ToolRule {
-            tools: rule.tools.iter().map(|name| Text::from(name.as_str())).collect(),
-            kind: rule.kind.plans(),
-            key: rule.key.as_deref().map(Text::from),
-        });
         Self {
             budget,
-            rules: ToolRules::new(rules.collect()),
+            rules: tool_rules(&destination.backend),
             recall: settings.recall && recall::is_usable(ask),
         }
     }
@@ -365,7 +370,11 @@ fn bytes_of_part(part: &Part) -> usize {
 /// A picture takes some thousand tokens, however few bytes it has.
 const PICTURE_BYTES: usize = 8 * 1024;
 
-async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+/// Runs what may take long where nobody waits for it.
+///
+/// # Errors
+/// When it panicked.
+pub async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| own(FailureKind::Backend, "throughline_not_planned", error.to_string()))
 }

@@ -9,10 +9,11 @@ use super::relay::{Terms, Way};
 use super::sizing::Countable;
 use crate::config::Backend;
 use crate::routing::Destination;
+use crate::view;
 use bytes::Bytes;
 use throughline_core::{
-    Action, Ask, Dialect, Entry, Kind, Origin, Prompt, Report, Side, Strategy, Subject, Target, Text, Tool,
-    ToolChoice, ToolForm, prepare,
+    Action, Ask, Dialect, Entry, Handover, Kind, Origin, Prompt, Report, Side, Strategy, Subject, Target,
+    Text, Tool, ToolChoice, ToolForm, briefed, prepare,
 };
 use throughline_wire::json::Writer;
 use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path};
@@ -39,6 +40,10 @@ pub struct Prompted {
     pub needs_whole: bool,
     /// Whether there is more in the body than what is counted.
     pub abridged: bool,
+    /// The handover that it makes, if it makes one.
+    pub handover: Option<Handover>,
+    /// Whether there are tool calls or results in it.
+    pub shows_tools: bool,
 }
 
 /// How a request is shown to a backend.
@@ -52,14 +57,22 @@ pub struct Showing<'a> {
     pub keep: bool,
     /// What is taken out because not everything fits.
     pub planned: Option<&'a Planned>,
+    /// The tool by which the model can have back what was taken out or cut, if it is offered one.
+    pub recall: Option<&'a Text>,
     /// Whether something of the answers may be hidden from the client, so that they cannot be forwarded.
     pub hides: bool,
 }
 
 impl Showing<'_> {
     /// Everything, as tool calls and results.
-    pub const WHOLE: Self =
-        Self { strategy: Strategy::Native, footing: None, keep: true, planned: None, hides: false };
+    pub const WHOLE: Self = Self {
+        strategy: Strategy::Native,
+        footing: None,
+        keep: true,
+        planned: None,
+        recall: None,
+        hides: false,
+    };
 }
 
 /// Fields of a request that are ours to see to: those that name state, and that nobody need wait.
@@ -81,6 +94,12 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     let (mut prompt, mut report) = prepare(&expanded, &target);
     let plan = showing.planned.map(|plan| (plan.to_json(), plan.counts_only(planned.changes.len())));
     report.changes.splice(0..0, planned.changes);
+    let brief = placed.brief_for(&backend.name).filter(|_| showing.footing.is_none());
+    if brief.is_some() {
+        tell_brief(placed, &mut report);
+    }
+    let shows_tools =
+        prompt.entries.iter().any(|entry| matches!(entry.kind, Kind::Called(_) | Kind::Returned(_)));
     if showing.footing.is_some() && !prompt.stays_in_dialect() {
         if !footing::cut(&mut prompt.entries) {
             return self::prompt(ask, placed, destination, Showing { footing: None, ..showing });
@@ -118,13 +137,32 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         plan,
         needs_whole,
         abridged: false,
+        handover: placed.handover.as_ref().map(|takeover| takeover.handover.clone()),
+        shows_tools,
     }
 }
 
-/// Returns the history that a backend is shown if all of it fits.
+/// What the report calls a prompt in which a brief stands for a part of the history.
+pub const BRIEF: &str = "brief";
+
+/// Says in the report what a brief stands for: entry by entry where it is given, and in a line later on.
+fn tell_brief(placed: &Placed, report: &mut Report) {
+    report.strategy = BRIEF;
+    match &placed.handover {
+        Some(takeover) if takeover.handover.brief.is_some() => {
+            report.changes.extend(takeover.changes.iter().cloned());
+        }
+        _ => report.entry(Action::Translated, None, "what came before the handover is told in a brief"),
+    }
+}
+
+/// Returns the history that a backend is shown if all of it fits, or as much of it as a brief leaves.
 #[must_use]
 pub fn history(ask: &Ask, placed: &Placed, backend: &Backend) -> Vec<Entry> {
-    let mut entries = place::shown(ask, placed, backend.dialect);
+    let mut entries = place::shown(ask, placed, backend);
+    if let Some(briefed) = briefed(&entries, &backend.name) {
+        entries = briefed;
+    }
     if !backend.reasoning.keeps_own() {
         entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
     }
@@ -142,8 +180,7 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
                 None => entries,
             };
             let mut expanded = Ask { entries, previous: None, conversation: None, ..ask.clone() };
-            let recall = showing.planned.and_then(|planned| planned.recall.as_ref());
-            expanded.tools.extend(recall.map(recall::tool));
+            expanded.tools.extend(showing.recall.map(recall::tool));
             expanded.fields.retain(|field| !OWN_FIELDS.contains(&field.name.as_str()));
             expanded
         }
@@ -174,7 +211,8 @@ fn may_be_offered(tool: &Tool, ask: &Ask, backend: &Backend) -> bool {
     }
 }
 
-fn origin(destination: &Destination) -> Origin {
+/// Returns a destination as whoever says what it answers.
+pub fn origin(destination: &Destination) -> Origin {
     Origin {
         backend: destination.backend.name.clone(),
         dialect: destination.backend.dialect,
@@ -236,7 +274,12 @@ impl Prompted {
     #[must_use]
     pub fn summary(&self) -> String {
         let state = if self.continues { " state=provider" } else { "" };
-        format!("{}{state}", self.report)
+        let handover = self.handover.as_ref().map(|handover| {
+            let mode = if handover.brief.is_some() { BRIEF } else { Strategy::Native.name() };
+            let from = handover.from.as_ref().map_or("nobody", |from| from.backend.as_str());
+            format!(" handover={mode} from={from} by={}", handover.by)
+        });
+        format!("{}{state}{}", self.report, handover.unwrap_or_default())
     }
 
     /// Returns the report as the record keeps it.
@@ -249,6 +292,10 @@ impl Prompted {
         if let Some((plan, counted)) = &self.plan {
             writer.field_raw("plan", plan);
             skipped = *counted;
+        }
+        if let Some(handover) = &self.handover {
+            writer.key("handover");
+            view::write_handover(&mut writer, handover);
         }
         writer.key("changes");
         writer.begin_array();

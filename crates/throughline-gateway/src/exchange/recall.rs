@@ -10,7 +10,6 @@
 use super::Running;
 use super::broken_off;
 use super::open::{Answer, Opened, Unopened};
-use super::prompting::history;
 use super::recollection::recollect;
 use super::relay::Relay;
 use super::unrecorded;
@@ -221,7 +220,7 @@ impl Running {
         let may_go_on =
             !self.recalls.used_up && matches!(reply.ending, Ending::Stopped(Stop::EndTurn | Stop::ToolCalls));
         let is_mixed = reply.entries.iter().any(|entry| entry.as_call().is_some() && !is_ours(entry));
-        let known = history(&self.ask, &self.placed, &self.destinations[leg].backend);
+        let known = self.recallable(&self.destinations[leg]);
         let (mut calls, mut results) = (Vec::new(), Vec::new());
         let mut others = Vec::new();
         for entry in std::mem::take(&mut reply.entries) {

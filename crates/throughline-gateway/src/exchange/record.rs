@@ -7,6 +7,7 @@
 use super::items;
 use super::place::Placed;
 use super::sizing::Sizing;
+use super::summary::SUMMARY;
 use crate::gateway::{Gateway, now};
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
 use crate::trace::Trace;
@@ -14,7 +15,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Origin, Reply, Stop, Text};
+use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Handover, Kind, Origin, Reply, Stop, Text};
 use throughline_store::{
     Attempt, Batch, Durability, Exchange, ExchangeId, Extension, History, Moment, NewConversation,
     ProviderEvent, ResponseMark, StoreError, Write, title_of,
@@ -31,6 +32,8 @@ pub struct Recorder {
     pub sizing: Option<Sizing>,
     /// What clients are shown of answers that are in the history already, of this exchange.
     pub shown: Vec<Entry>,
+    /// The backend that takes over with the answer, if one does.
+    pub handover: Option<Handover>,
     /// The last entry of those answers.
     tip: Option<EntryId>,
     passes: bool,
@@ -70,6 +73,7 @@ impl Recorder {
             lapsed: false,
             sizing: None,
             shown: Vec::new(),
+            handover: None,
             tip: None,
             passes,
             opening: Vec::new(),
@@ -100,6 +104,13 @@ impl Recorder {
     #[must_use]
     pub const fn id(&self) -> &ExchangeId {
         &self.exchange.id
+    }
+
+    /// Returns why the attempt before did not come to an answer.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<Text> {
+        let counts = |attempt: &&Attempt| attempt.strategy.as_deref() != Some(SUMMARY);
+        self.exchange.attempts.iter().rev().filter(counts).find_map(|attempt| attempt.failure.clone())
     }
 
     /// Returns the last entry before the answer.
@@ -215,7 +226,7 @@ impl Recorder {
         now: Moment,
     ) -> Result<Vec<Entry>, StoreError> {
         let entries = self.said(reply);
-        let mut extension = self.extension(self.tip.clone().or_else(|| self.exchange.before.clone()), now);
+        let mut extension = self.answer(&entries, now);
         extension.extend(&entries);
         self.tip = extension.tip();
         self.shown.extend(entries.iter().filter(|entry| !entry.is_hidden()).cloned());
@@ -237,7 +248,7 @@ impl Recorder {
         now: Moment,
     ) -> Result<(), StoreError> {
         let said = self.said(reply);
-        let mut extension = self.extension(self.tip.clone().or_else(|| self.exchange.before.clone()), now);
+        let mut extension = self.answer(&said, now);
         let all: Vec<Entry> = self.shown.iter().chain(&reply.entries).cloned().collect();
         let items = answer.as_deref().map_or_else(Vec::new, |answer| items::ids(answer, &all));
         let items = items.into_iter().skip(self.shown.len()).chain(std::iter::repeat(None));
@@ -315,6 +326,18 @@ impl Recorder {
 
     fn extension(&self, parent: Option<EntryId>, now: Moment) -> Extension {
         Extension::new(self.exchange.conversation.clone(), parent, now).of_exchange(self.exchange.id.clone())
+    }
+
+    /// Returns what an answer is added to, behind the handover that it makes.
+    fn answer(&mut self, said: &[Entry], now: Moment) -> Extension {
+        let mut extension = self.extension(self.tip.clone().or_else(|| self.exchange.before.clone()), now);
+        // Who says nothing has taken nothing over.
+        if !said.is_empty()
+            && let Some(handover) = self.handover.take()
+        {
+            extension.push_item(&Entry::new(Kind::HandedOver(handover)), None);
+        }
+        extension
     }
 
     /// Returns `writes` behind the request, if that is still to be written, and the exchange as it is now.

@@ -236,7 +236,8 @@ async fn make_switch(ingress: &Ingress, scope: Scope, request: Request) -> Resul
         param: Some(Text::from_static("backend")),
         ..own(FailureKind::InvalidRequest, "throughline_unknown_backend", error.to_string())
     })?;
-    let written = ingress.gateway.history.append(switch::batch(scope, pick.as_ref(), now())).await;
+    let written =
+        ingress.gateway.history.append(switch::batch(&scope, pick.as_ref(), switch::By::Http, now())).await;
     written.map_err(|error| unread(&error))?;
     ingress.gateway.refresh().await.map_err(|error| unread(&error))?;
     let mut writer = Writer::new();

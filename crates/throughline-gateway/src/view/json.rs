@@ -11,7 +11,7 @@ use crate::routing::Listings;
 use crate::switch;
 use bytes::Bytes;
 use throughline_core::{
-    Call, Content, Dialect, Entry, EntryId, Kind, Media, Origin, Return, Text, Thought, Usage,
+    Call, Content, Dialect, Entry, EntryId, Handover, Kind, Media, Origin, Return, Text, Thought, Usage,
 };
 use throughline_store::{
     Attempt, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Scope, Standing,
@@ -154,11 +154,7 @@ fn write_said(writer: &mut Writer, entry: &Entry, chars_max: usize) {
         Kind::Thought(thought) => write_thought(writer, thought, chars_max),
         Kind::Called(call) => write_call(writer, call, chars_max),
         Kind::Returned(returned) => write_return(writer, returned, chars_max),
-        Kind::HandedOver(handover) => {
-            writer.key("to");
-            write_origin(writer, &handover.to);
-            writer.field_str("reason", &handover.reason);
-        }
+        Kind::HandedOver(handover) => write_handover_fields(writer, handover, Some(chars_max)),
         Kind::Summarised(summary) => {
             text(writer, "text", &summary.text, chars_max);
             writer.field_uint("covers", summary.covers.into());
@@ -323,6 +319,35 @@ fn write_learned(writer: &mut Writer, learned: &Learned, now: Moment) {
     moment(writer, "expires", learned.expires);
     writer.field_bool("holds", learned.expires.is_none_or(|expires| now < expires));
     writer.end_object();
+}
+
+/// Writes a handover, and of its brief only how long it is.
+pub fn write_handover(writer: &mut Writer, handover: &Handover) {
+    writer.begin_object();
+    write_handover_fields(writer, handover, None);
+    writer.end_object();
+}
+
+fn write_handover_fields(writer: &mut Writer, handover: &Handover, chars_max: Option<usize>) {
+    writer.key("from");
+    match &handover.from {
+        Some(from) => write_origin(writer, from),
+        None => writer.null(),
+    }
+    writer.key("to");
+    write_origin(writer, &handover.to);
+    writer.field_str("by", &handover.by);
+    writer.field_str("reason", &handover.reason);
+    writer.field_str("mode", if handover.brief.is_some() { "brief" } else { "native" });
+    if let Some(continued) = &handover.continues {
+        writer.field_str("continues", continued.conversation.as_str());
+    }
+    if let Some(brief) = &handover.brief {
+        writer.field_uint("brief_chars", brief.chars().count() as u64);
+        if let Some(chars_max) = chars_max {
+            text(writer, "brief", brief, chars_max);
+        }
+    }
 }
 
 fn write_thought(writer: &mut Writer, thought: &Thought, chars_max: usize) {

@@ -9,8 +9,8 @@ mod seen;
 mod time;
 
 pub use json::{
-    write_backends, write_entry, write_event, write_exchange, write_hit, write_listed, write_pair,
-    write_preview, write_seen, write_whole,
+    write_backends, write_entry, write_event, write_exchange, write_handover, write_hit, write_listed,
+    write_pair, write_preview, write_seen, write_whole,
 };
 pub use read::{Listed, Pair, exchanges, latest_branch, list, pairs};
 pub use seen::{Attempted, Mark, Row, Seen};

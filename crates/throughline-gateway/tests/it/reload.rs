@@ -32,7 +32,7 @@ async fn a_reload_undoes_no_switch() {
     let gateway =
         Gateway::build(config(BEFORE), Arc::clone(&history) as Arc<dyn History>, None).await.unwrap();
     let pick = switch::checked(&gateway.setup().config, "two").unwrap();
-    history.append(switch::batch(Scope::Everywhere, Some(&pick), now())).await.unwrap();
+    history.append(switch::batch(&Scope::Everywhere, Some(&pick), switch::By::Cli, now())).await.unwrap();
     gateway.refresh().await.unwrap();
     let third = BEFORE.replace("\"one\"", "\"three\"");
     assert_eq!(gateway.reload(config(&third)).unwrap(), [""; 0]);

@@ -5,6 +5,7 @@
 //! It reads no clock and draws no randomness; the same prompt gets the same answer.
 
 mod arguments;
+mod brief;
 mod choose;
 mod finds;
 mod limits;

@@ -1,10 +1,11 @@
 //! What the prompt holds, as the model sees it: what the user wants, and the results it was given.
 //!
-//! A result counts wherever it stands: as an item of its own, or as text in the user's role behind one of
-//! the headings of text-embed. What clients put around the user's words (reminders, the environment) is
+//! A result counts wherever it stands: as an item of its own, in a brief, or as text in the user's role behind one
+//! of the headings of text-embed. What clients put around the user's words (reminders, the environment) is
 //! no wish, nor is what the system said and somebody retold in the user's role, nor a bare "Continue."; the
 //! wish before it still stands.
 
+use super::brief::{self, Brief};
 use throughline_core::{
     Call, Content, Entry, Kind, Ledger, Outcome, Part, Return, Role, Said, joined_text, outcome,
 };
@@ -131,6 +132,13 @@ impl Scene {
     }
 
     fn hear_user(&mut self, text: &str) {
+        if let Some(Brief { words, blocks, own }) = brief::read(text) {
+            for (context, text) in blocks {
+                self.results.push(Seen { context, text, ..Seen::default() });
+            }
+            self.said.push(words);
+            return self.hear_user(&own);
+        }
         for piece in pieces(text) {
             match piece {
                 Piece::Words(words) => self.hear_wish(&without_asides(&words)),

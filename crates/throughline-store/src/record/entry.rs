@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use throughline_core::{
-    Call, Content, Dialect, Entry, Envelope, Extra, File, Handover, Image, Input, Kind, Media, Origin,
-    Outcome, Part, Return, Role, Said, Seal, Summary, Text, Thought, Wire,
+    Call, Content, Continued, ConversationId, Dialect, Entry, EntryId, Envelope, Extra, File, Handover,
+    Image, Input, Kind, Media, Origin, Outcome, Part, Return, Role, Said, Seal, Summary, Text, Thought, Wire,
 };
 
 use super::text::{Reader, Writer};
@@ -163,7 +163,7 @@ fn write_kind(writer: &mut Writer, kind: &Kind) {
             write_return(writer, returned);
         }
         Kind::HandedOver(handover) => {
-            writer.byte(4);
+            writer.byte(8);
             write_handover(writer, handover);
         }
         Kind::Summarised(summary) => {
@@ -192,10 +192,11 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<Kind, RecordError> {
         1 => Kind::Thought(read_thought(reader)?),
         2 => Kind::Called(read_call(reader)?),
         3 => Kind::Returned(read_return(reader)?),
-        4 => Kind::HandedOver(read_handover(reader)?),
+        4 => Kind::HandedOver(read_bare_handover(reader)?),
         5 => Kind::Summarised(Summary { text: reader.text()?, covers: reader.small()? }),
         6 => Kind::Reference { id: reader.text()? },
         7 => Kind::Opaque { kind: reader.text()? },
+        8 => Kind::HandedOver(read_handover(reader)?),
         _ => return Err(RecordError::Invalid("kind of entry")),
     })
 }
@@ -270,11 +271,32 @@ fn write_handover(writer: &mut Writer, handover: &Handover) {
     }
     write_origin(writer, &handover.to);
     writer.text(&handover.reason);
+    writer.text(&handover.by);
+    writer.optional(handover.brief.as_ref());
+    writer.byte(u8::from(handover.continues.is_some()));
+    if let Some(Continued { conversation, entry }) = &handover.continues {
+        writer.text(conversation.as_str());
+        writer.text(entry.as_str());
+    }
 }
 
 fn read_handover(reader: &mut Reader<'_>) -> Result<Handover, RecordError> {
+    let bare = read_bare_handover(reader)?;
+    let (by, brief) = (reader.text()?, reader.optional()?);
+    let continues = if reader.flag()? {
+        let (conversation, entry) = (ConversationId::new(reader.text()?), EntryId::new(reader.text()?));
+        Some(Continued { conversation, entry })
+    } else {
+        None
+    };
+    Ok(Handover { by, brief, continues, ..bare })
+}
+
+/// Reads a handover of format 1, which only says who took over and why.
+fn read_bare_handover(reader: &mut Reader<'_>) -> Result<Handover, RecordError> {
     let from = if reader.flag()? { Some(read_origin(reader)?) } else { None };
-    Ok(Handover { from, to: read_origin(reader)?, reason: reader.text()? })
+    let (to, reason) = (read_origin(reader)?, reader.text()?);
+    Ok(Handover { from, to, by: Text::default(), reason, brief: None, continues: None })
 }
 
 fn write_parts(writer: &mut Writer, parts: &[Part]) {

@@ -18,7 +18,7 @@ mod text;
 
 use std::sync::Arc;
 
-use throughline_core::{Entry, Envelope, Place};
+use throughline_core::{Entry, Envelope, Kind, Place};
 
 use crate::StoreError;
 use crate::digest::{Digest, Domain};
@@ -80,8 +80,19 @@ const ENTRY: u8 = b'e';
 const ENVELOPE: u8 = b'v';
 
 impl FormatVersion {
-    /// The version that is written.
-    pub const CURRENT: Self = Self(1);
+    /// The version of most records.
+    pub const FIRST: Self = Self(1);
+    /// That of handovers that say by what they came about, and hold what was handed over.
+    pub const HANDOVERS: Self = Self(2);
+
+    /// Returns the version that an entry is written in: the earliest that has a word for it, so that what says the
+    /// same is stored once, whichever program wrote it.
+    const fn of(entry: &Entry) -> Self {
+        match entry.kind {
+            Kind::HandedOver(_) => Self::HANDOVERS,
+            _ => Self::FIRST,
+        }
+    }
 
     /// Returns the number that a record begins with.
     pub const fn number(self) -> u8 {
@@ -91,7 +102,7 @@ impl FormatVersion {
     /// Says whether this program can read what begins with that number.
     pub const fn check(number: u8) -> Result<(), RecordError> {
         match number {
-            1 => Ok(()),
+            1 | 2 => Ok(()),
             _ => Err(RecordError::Version(number)),
         }
     }
@@ -102,7 +113,7 @@ pub(crate) fn encode(entry: &Entry, last: &mut LastEnvelope) -> Encoded {
     let shared = entry.envelope.as_ref().filter(|(envelope, _)| envelope.entries > 1);
     let envelope = shared.map(|(envelope, _)| last.encoded(envelope));
     let mut writer = Writer::default();
-    begin(&mut writer, ENTRY);
+    begin(&mut writer, FormatVersion::of(entry), ENTRY);
     entry::write(&mut writer, entry, envelope.as_ref().map(|blob| blob.digest));
     Encoded { record: Blob::new(writer.finish()), envelope }
 }
@@ -153,7 +164,7 @@ impl LastEnvelope {
             return blob.clone();
         }
         let mut writer = Writer::default();
-        begin(&mut writer, ENVELOPE);
+        begin(&mut writer, FormatVersion::FIRST, ENVELOPE);
         entry::write_envelope(&mut writer, envelope);
         let blob = Blob::new(writer.finish());
         self.0 = Some((Arc::clone(envelope), blob.clone()));
@@ -173,8 +184,8 @@ impl From<RecordError> for StoreError {
     }
 }
 
-fn begin(writer: &mut Writer, kind: u8) {
-    writer.byte(FormatVersion::CURRENT.number());
+fn begin(writer: &mut Writer, version: FormatVersion, kind: u8) {
+    writer.byte(version.number());
     writer.byte(kind);
 }
 

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::BTreeMap;
 use throughline_core::{
-    Call, Content, Dialect, Extra, File, Handover, Image, Input, Kind, Media, Origin, Outcome, Part, Return,
-    Role, Said, Seal, Summary, Text, Thought, Wire,
+    Call, Content, Continued, ConversationId, Dialect, EntryId, Extra, File, Handover, Image, Input, Kind,
+    Media, Origin, Outcome, Part, Return, Role, Said, Seal, Summary, Text, Thought, Wire,
 };
 
 /// Texts as they occur: short, long, with what JSON escapes, and some that others contain.
@@ -106,17 +106,25 @@ fn returned() -> impl Strategy<Value = Kind> {
     )
 }
 
+fn handed_over() -> impl Strategy<Value = Kind> {
+    let continues = (text(), text()).prop_map(|(conversation, entry)| Continued {
+        conversation: ConversationId::new(conversation),
+        entry: EntryId::new(entry),
+    });
+    (option::of(origin()), origin(), text(), text(), option::of(text()), option::of(continues)).prop_map(
+        |(from, to, by, reason, brief, continues)| {
+            Kind::HandedOver(Handover { from, to, by, reason, brief, continues })
+        },
+    )
+}
+
 fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
         said(),
         thought(),
         called(),
         returned(),
-        (option::of(origin()), origin(), text()).prop_map(|(from, to, reason)| Kind::HandedOver(Handover {
-            from,
-            to,
-            reason
-        })),
+        handed_over(),
         (text(), any::<u32>()).prop_map(|(text, covers)| Kind::Summarised(Summary { text, covers })),
         text().prop_map(|id| Kind::Reference { id }),
         text().prop_map(|kind| Kind::Opaque { kind }),
@@ -220,6 +228,26 @@ fn the_layout_is_what_it_was() {
     // Format 1, as it is on disks. A changed byte needs a new format version, and this one kept readable.
     let bytes = encode(&Entry::said(Role::User, "hello"), &mut LastEnvelope::default()).record.bytes;
     assert_eq!(&bytes[..], b"\x01e\x01\x00\x02\x00\x01\x00\x00\x14hello");
+}
+
+#[test]
+fn a_handover_of_the_first_format_is_still_read() {
+    let mut load = |_| unreachable!();
+    let current = Entry::new(Kind::HandedOver(Handover {
+        from: None,
+        to: Origin { backend: "b".into(), dialect: Dialect::Chat, model: "m".into() },
+        by: Text::default(),
+        reason: "asked".into(),
+        brief: None,
+        continues: None,
+    }));
+    let written = encode(&current, &mut LastEnvelope::default()).record.bytes;
+    assert_eq!(written[0], 2, "a new tag is a new format");
+    // What follows the tag is the same in both, up to what is new.
+    let mut old = written[..written.len() - 3].to_vec();
+    let tag = old.iter().position(|byte| *byte == 8).unwrap();
+    (old[0], old[tag]) = (1, 4);
+    assert_eq!(EntryReader::default().decode(&old, None, &mut load).unwrap(), current);
 }
 
 #[test]

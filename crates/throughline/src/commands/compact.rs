@@ -20,7 +20,7 @@ const DECISIONS: [&str; 6] = ["kept", "superseded", "excerpt", "masked", "summar
 
 /// Compacts the input, and writes the outcome and its report.
 pub fn run(asked: &CompactArgs, args: &Args) -> Result<(), CommandError> {
-    let input = read(asked.file.as_deref())?;
+    let input = input::read(asked.file.as_deref())?;
     let wanted = wanted(asked);
     let compacted = compacted(&input, asked, &wanted)?;
     let report = report(&compacted, asked);

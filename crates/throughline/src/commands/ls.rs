@@ -4,15 +4,15 @@ use super::history;
 use crate::args::Args;
 use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
+use throughline_gateway::exchange::SIDE_QUESTIONS;
 use throughline_gateway::routing::Pick;
 use throughline_gateway::view::{self, Listed};
-use throughline_store::{Conversations, Paging};
+use throughline_store::{Conversations, History, Page, Paging, StoreError};
 
-/// Lists conversations.
-pub fn run(limit: u32, args: &Args) -> Result<(), CommandError> {
+/// Lists conversations; with `all`, also what clients asked on the side.
+pub fn run(limit: u32, all: bool, args: &Args) -> Result<(), CommandError> {
     let history = history::open_to_read(&history::configured(args)?)?;
-    let which = Conversations::All(Paging::first(limit));
-    let page = history::wait(async { Ok(view::list(&*history, which).await?) })?;
+    let page = history::wait(async { Ok(page(&*history, limit, all).await?) })?;
     if args.json {
         return output::print(&json_lines(&page.items, view::write_listed));
     }
@@ -26,6 +26,22 @@ pub fn run(limit: u32, args: &Args) -> Result<(), CommandError> {
         output::remark("there are more; --limit shows them");
     }
     Ok(())
+}
+
+async fn page(history: &dyn History, limit: u32, all: bool) -> Result<Page<Listed>, StoreError> {
+    let is_listed = |listed: &Listed| all || listed.heading.identified != SIDE_QUESTIONS;
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut found: Page<Listed> = Page { items: Vec::new(), next: None };
+    loop {
+        let left = u32::try_from(wanted.saturating_sub(found.items.len())).unwrap_or(u32::MAX);
+        let paging = Paging { after: found.next.take(), limit: left };
+        let page = view::list(history, Conversations::All(paging)).await?;
+        found.items.extend(page.items.into_iter().filter(is_listed));
+        found.next = page.next;
+        if found.next.is_none() || found.items.len() >= wanted {
+            return Ok(found);
+        }
+    }
 }
 
 fn row(listed: &Listed, ink: &Ink) -> [String; 6] {

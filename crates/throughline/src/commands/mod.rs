@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Backends => backends::run(args),
         Command::Doctor { probe } => doctor::run(*probe, args),
         Command::Env { client, listen } => env::run(client.as_deref(), listen.as_deref(), args),
-        Command::Ls { limit } => ls::run(*limit, args),
+        Command::Ls { limit, all } => ls::run(*limit, *all, args),
         Command::Show { id, view } => show::run(id, *view, args),
         Command::Search(search) => search::run(search, args),
         Command::Convert(convert) => convert::run(convert, args.quiet),

@@ -23,7 +23,7 @@ pub fn run(asked: &UseArgs, args: &Args) -> Result<(), CommandError> {
             Some(typed) => Scope::Conversation(history::find(&*history, typed).await?),
             None => Scope::Everywhere,
         };
-        history.append(switch::batch(scope.clone(), pick.as_ref(), now())).await?;
+        history.append(switch::batch(&scope, pick.as_ref(), switch::By::Cli, now())).await?;
         Ok(scope)
     })?;
     let backend = pick.map(|pick| pick.to_string());

@@ -93,6 +93,34 @@ pub fn with_brief(entries: &[Entry], brief: &Text) -> Vec<Entry> {
     shown
 }
 
+/// Returns where the handover stands by whose brief a backend is shown what came before it, if there is one.
+///
+/// A brief is for the backend that took over by it, until that takes over anew; one that tells of another
+/// conversation is for every backend.
+#[must_use]
+pub fn brief_in_force(entries: &[Entry], backend: &str) -> Option<usize> {
+    let mut has_taken_over = false;
+    for (at, entry) in entries.iter().enumerate().rev() {
+        let Kind::HandedOver(handover) = &entry.kind else { continue };
+        let is_for_it = handover.to.backend == backend && !has_taken_over;
+        has_taken_over |= handover.to.backend == backend;
+        if handover.brief.is_some() && (is_for_it || handover.continues.is_some()) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Returns `entries` as a backend is shown them that was given a brief of the first of them; none if it was not.
+#[must_use]
+pub fn briefed(entries: &[Entry], backend: &str) -> Option<Vec<Entry>> {
+    let at = brief_in_force(entries, backend)?;
+    let Kind::HandedOver(handover) = &entries[at].kind else { return None };
+    let mut shown = with_brief(&entries[..at], handover.brief.as_ref()?);
+    shown.extend_from_slice(&entries[at + 1..]);
+    Some(shown)
+}
+
 /// Returns where in `entries` the user's own message is.
 #[must_use]
 pub fn own_message(entries: &[Entry]) -> Option<Range<usize>> {

@@ -1,6 +1,9 @@
 use super::fence::read_fenced;
 use super::*;
-use crate::{Call, Image, Input, Media, Outcome, Return, Role};
+use crate::{
+    Call, Continued, ConversationId, Dialect, EntryId, Handover, Image, Input, Media, Origin, Outcome,
+    Return, Role,
+};
 use proptest::prelude::*;
 
 fn user(text: &str) -> Entry {
@@ -282,6 +285,44 @@ fn a_turn_under_way_keeps_the_message_that_began_it() {
     assert_eq!(shown.len(), 1);
     assert!(shown[0].as_said().unwrap().parts[0].as_text().unwrap().ends_with("\n\nRead a.rs."));
     assert_eq!(report.count(Action::Translated), 2);
+}
+
+fn handed_over(to: &str, brief: Option<&str>, continues: bool) -> Entry {
+    let origin = Origin { backend: to.into(), dialect: Dialect::Chat, model: "m".into() };
+    let (conversation, entry) = (ConversationId::new("old"), EntryId::new("e"));
+    Entry::new(Kind::HandedOver(Handover {
+        from: None,
+        to: origin,
+        by: "cli".into(),
+        reason: "asked".into(),
+        brief: brief.map(Text::from),
+        continues: continues.then_some(Continued { conversation, entry }),
+    }))
+}
+
+#[test]
+fn a_brief_is_for_the_backend_that_took_over_by_it() {
+    let history = |handovers: &[Entry]| {
+        let mut entries = vec![user("One."), assistant("Two."), user("Three.")];
+        for handover in handovers {
+            entries.extend([handover.clone(), assistant("Four."), user("Five.")]);
+        }
+        entries
+    };
+    let brief = handed_over("b", Some("BRIEF"), false);
+    let once = history(std::slice::from_ref(&brief));
+    let opening = Entry { intact: false, ..user("BRIEF\n\nThree.") };
+    assert_eq!(briefed(&once, "b"), Some(vec![opening, assistant("Four."), user("Five.")]));
+    assert_eq!(briefed(&once, "a"), None);
+    let back = history(&[brief.clone(), handed_over("a", None, false)]);
+    assert_eq!(brief_in_force(&back, "a"), None);
+    assert_eq!(brief_in_force(&back, "b"), Some(3));
+    let natively = history(&[brief, handed_over("b", None, false)]);
+    assert_eq!(brief_in_force(&natively, "b"), None);
+    let continued = history(&[handed_over("a", Some("OLD"), true), handed_over("b", None, false)]);
+    assert_eq!(brief_in_force(&continued, "b"), Some(3));
+    let briefed = briefed(&continued, "c").unwrap();
+    assert_eq!(briefed.iter().filter(|entry| entry.as_said().is_some()).count(), 5);
 }
 
 #[test]

@@ -177,7 +177,14 @@ fn other() -> impl Strategy<Value = Entry> {
         ),
         reference,
         Entry::new(Kind::Summarised(Summary { text: "so far so good".into(), covers: 3 })),
-        Entry::new(Kind::HandedOver(Handover { from: None, to: origin, reason: "asked".into() })),
+        Entry::new(Kind::HandedOver(Handover {
+            from: None,
+            to: origin,
+            by: "cli".into(),
+            reason: "asked".into(),
+            brief: None,
+            continues: None,
+        })),
     ])
 }
 

@@ -9,7 +9,7 @@ use super::history;
 use crate::args::{Args, View};
 use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
-use throughline_core::{ConversationId, EntryId, Kind, Role, Text, Thought};
+use throughline_core::{ConversationId, EntryId, Handover, Kind, Role, Text, Thought};
 use throughline_gateway::view::{self, Pair};
 use throughline_store::{Conversations, Entries, History, Kept};
 
@@ -59,16 +59,20 @@ async fn heading(history: &dyn History, id: &ConversationId, ink: &Ink) -> Resul
     Ok(format!("{title}\n{}\n\n", ink.dim(&facts)))
 }
 
-/// Returns what user and model said to each other; the operator's words are in the full view.
+/// Returns what user and model said to each other, and where another model took over; the operator's words are in
+/// the full view.
 fn talk(branch: &[Kept]) -> Vec<&Kept> {
     let is_talk = |kept: &&Kept| {
         let role = kept.entry.as_said().map(|said| said.role);
-        matches!(role, Some(Role::User | Role::Assistant))
+        matches!(role, Some(Role::User | Role::Assistant)) || matches!(kept.entry.kind, Kind::HandedOver(_))
     };
     branch.iter().filter(is_talk).collect()
 }
 
 fn said(kept: &Kept, ink: &Ink) -> String {
+    if let Kind::HandedOver(handover) = &kept.entry.kind {
+        return format!("{}\n\n", ink.dim(&ink.tame(&format!("-- handed over {}", handover_line(handover)))));
+    }
     let Some(said) = kept.entry.as_said() else { return String::new() };
     let role = ink.bold(view::role_name(said.role));
     format!("{role}\n{}\n", ink.block(&view::text_of(&said.parts)))
@@ -103,7 +107,7 @@ fn entry_shown(kept: &Kept, ink: &Ink) -> String {
             let label = if returned.outcome.is_error() { ink.bad(&label) } else { ink.bold(&label) };
             (label, view::text_of(&returned.parts))
         }
-        Kind::HandedOver(handover) => (ink.bold("handed over"), handover.reason.to_string()),
+        Kind::HandedOver(handover) => (ink.bold("handed over"), handover_text(handover)),
         Kind::Summarised(summary) => {
             (ink.bold(&format!("summary of {} entries", summary.covers)), summary.text.to_string())
         }
@@ -114,6 +118,19 @@ fn entry_shown(kept: &Kept, ink: &Ink) -> String {
     let at = output::seconds(kept.at);
     let facts = ink.dim(&ink.tame(&format!("{at}  {}{}", kept.id, origin.unwrap_or_default())));
     format!("{label}  {facts}\n{}\n", ink.block(&content))
+}
+
+/// Says in a line who took over from whom, by what and why.
+fn handover_line(handover: &Handover) -> String {
+    let from = handover.from.as_ref().map(|from| format!("from {}/{} ", from.backend, from.model));
+    let to = format!("to {}/{}", handover.to.backend, handover.to.model);
+    let mode = if handover.brief.is_some() { "with a brief" } else { "natively" };
+    format!("{}{to} {mode} ({}: {})", from.unwrap_or_default(), handover.by, handover.reason)
+}
+
+fn handover_text(handover: &Handover) -> String {
+    let line = handover_line(handover);
+    handover.brief.as_ref().map_or_else(|| line.clone(), |brief| format!("{line}\n{brief}"))
 }
 
 fn thought_text(thought: &Thought) -> String {

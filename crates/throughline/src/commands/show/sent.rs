@@ -79,6 +79,8 @@ fn leans_on_state(attempt: &Attempt) -> bool {
 fn changes_shown(report: &str, ink: &Ink) -> String {
     let Ok(document) = Document::parse(report) else { return format!("    {}\n", ink.tame(report)) };
     let plan = document.root().field("plan").map_or_else(String::new, |plan| plan_shown(plan, ink));
+    let plan =
+        document.root().field("handover").map_or_else(String::new, |each| handover_shown(each, ink)) + &plan;
     let Some(changes) = document.root().field("changes") else { return plan };
     let change = |change: Node<'_>| {
         let field = |name| change.field(name).and_then(|value| value.as_str()).unwrap_or_default();
@@ -86,6 +88,20 @@ fn changes_shown(report: &str, ink: &Ink) -> String {
         format!("    {}\n", ink.tame(&line))
     };
     plan + &changes.items().map(change).collect::<String>()
+}
+
+/// Shows who took over with this attempt, why, and what it was given.
+fn handover_shown(handover: Node<'_>, ink: &Ink) -> String {
+    let text = |name| handover.field(name).and_then(|value| value.as_text()).unwrap_or_default();
+    let from = handover.field("from").and_then(|from| from.field("backend")?.as_text());
+    let from = from.map_or_else(String::new, |from| format!(" from {from}"));
+    let chars = handover.field("brief_chars").and_then(|chars| chars.as_u64());
+    let given = match chars {
+        Some(chars) => format!("a brief of {chars} characters stands for what came before"),
+        None => "natively".to_owned(),
+    };
+    let line = format!("takes over{from} ({}: {}): {given}", text("by"), text("reason"));
+    format!("    {}\n", ink.tame(&line))
 }
 
 /// Shows what a plan made of a history that did not fit, and where that was decided.

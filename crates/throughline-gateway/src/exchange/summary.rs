@@ -1,0 +1,152 @@
+//! The summary of a brief, written by a model (R19).
+//!
+//! The model is shown what user and assistant said to each other and nothing that a tool said: that is handed over
+//! in its own words. When it fails, says nothing or takes too long, the brief has its digest instead, and the
+//! handover works all the same. What the model is sent is an attempt of the exchange, in the record like any other.
+
+use super::Running;
+use super::record;
+use crate::config::Backend;
+use crate::egress::{Request, path_of};
+use crate::gateway::now;
+use crate::routing::Destination;
+use bytes::Bytes;
+use http::HeaderMap;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_core::{
+    Ask, Dialect, Entry, Kind, Role, Settings, Target, Text, joined_text, own_message, prepare,
+};
+use throughline_wire::{decode_reply, encode_request};
+
+/// What the record calls an attempt that is to write a summary.
+pub const SUMMARY: &str = "summary";
+
+/// How long a model may take; the user waits meanwhile.
+const TIME_MAX: Duration = Duration::from_secs(60);
+const SUMMARY_TOKENS_MAX: &str = "800";
+/// So much of what was said is summarised, the latest of it.
+const TALK_CHARS_MAX: usize = 120_000;
+
+const INSTRUCTIONS: &str = "You summarise the history of a working session, so that another assistant can go on \
+    with it. Say in plain prose what the user wants, what was decided and why, what is done, and what is left to \
+    do. What tools returned is handed over separately: do not describe it. Do not call tools. Answer with the \
+    summary alone, in at most 300 words.";
+
+impl Running {
+    /// Has a model summarise what was said; nothing, if it does not.
+    pub(super) async fn summarised(
+        &mut self,
+        taking_over: &Destination,
+        entries: &[Entry],
+    ) -> Option<String> {
+        let wanted = self.setup.config.handover.summary_backend.as_deref();
+        let named = wanted.and_then(|name| self.setup.config.backend(name)).cloned();
+        let backend = named.unwrap_or_else(|| Arc::clone(&taking_over.backend));
+        let is_same = backend.name == taking_over.backend.name;
+        let default = backend.default_model.clone();
+        let model = if is_same { Some(taking_over.model.clone()) } else { default }?;
+        let talk = talk(entries)?;
+        let body = Bytes::from(request(&backend, &model, talk));
+        let report = Text::from_static(r#"{"summary":"strategy=summary","changes":[]}"#);
+        let attempt = record::attempted(backend.name.clone(), backend.dialect, model, SUMMARY, report, now());
+        self.recorder.attempt(attempt, body.clone()).await.ok()?;
+        let answered = tokio::time::timeout(TIME_MAX, self.asked(&backend, body)).await;
+        let answered = answered.unwrap_or_else(|_| Err("no summary within the time limit".to_owned()));
+        match answered {
+            Ok(words) => {
+                self.recorder.attempt_ended(Some(200), None, now());
+                Some(words)
+            }
+            Err(problem) => {
+                tracing::warn!(backend = backend.name.as_str(), problem, "no summary; the digest stands in");
+                self.recorder.attempt_ended(None, Some(problem.into()), now());
+                None
+            }
+        }
+    }
+
+    async fn asked(&self, backend: &Backend, body: Bytes) -> Result<String, String> {
+        let egress = self.setup.egress.get(&backend.name).ok_or("the backend is not set up")?;
+        let (path, forwarded) = (path_of(backend.dialect), HeaderMap::new());
+        let request = Request { path, body, presented: &self.presented, forwarded: &forwarded };
+        let answered = egress.post(request).await.map_err(|error| error.to_string())?;
+        if answered.status >= 400 {
+            return Err(format!("status {}", answered.status));
+        }
+        let body = answered.whole().await.map_err(|error| error.to_string())?;
+        let text = String::from_utf8(body.into()).map_err(|_| "the answer is not UTF-8")?;
+        let reply = decode_reply(backend.dialect, text).map_err(|error| error.to_string())?;
+        let said = reply.entries.iter().filter_map(Entry::as_said).map(|said| joined_text(&said.parts));
+        let words = said.map(|text| text.to_string()).collect::<Vec<_>>().join("\n");
+        if words.trim().is_empty() { Err("the model said nothing".to_owned()) } else { Ok(words) }
+    }
+}
+
+/// Returns the request for a summary, as a backend takes it.
+fn request(backend: &Backend, model: &Text, talk: String) -> String {
+    let settings = Settings {
+        max_output_tokens: Some(Text::from_static(SUMMARY_TOKENS_MAX)),
+        store: (backend.dialect == Dialect::Responses).then_some(false),
+        ..Settings::default()
+    };
+    // As if it came in another dialect: settings of a request in the backend's own go out as they came, and these
+    // came in none.
+    let dialect = if backend.dialect == Dialect::Chat { Dialect::Messages } else { Dialect::Chat };
+    let ask = Ask {
+        dialect,
+        model: Some(model.clone()),
+        entries: vec![Entry::said(Role::System, INSTRUCTIONS), Entry::said(Role::User, talk)],
+        tools: Vec::new(),
+        tool_choice: None,
+        settings,
+        stream: false,
+        previous: None,
+        conversation: None,
+        fields: Vec::new(),
+        extras: Vec::new(),
+    };
+    let (prompt, mut report) = prepare(&ask, &Target::new(&backend.rules));
+    encode_request(&prompt, &mut report)
+}
+
+/// Returns what user and assistant said before the user's own message; nothing, if that is nothing.
+fn talk(entries: &[Entry]) -> Option<String> {
+    let own = own_message(entries).unwrap_or(entries.len()..entries.len());
+    let mut told: Vec<String> = Vec::new();
+    let mut room = TALK_CHARS_MAX;
+    for entry in entries[..own.start].iter().chain(&entries[own.end..]).rev() {
+        let (name, text) = match &entry.kind {
+            Kind::Said(said) if said.role == Role::User => ("USER", joined_text(&said.parts)),
+            Kind::Said(said) if said.role == Role::Assistant => ("ASSISTANT", joined_text(&said.parts)),
+            Kind::Summarised(summary) => ("SUMMARY", summary.text.clone()),
+            _ => continue,
+        };
+        if text.trim().is_empty() {
+            continue;
+        }
+        let Some(left) = room.checked_sub(text.chars().count()) else { break };
+        room = left;
+        told.push(format!("[{name}]\n{text}\n[/{name}]"));
+    }
+    told.reverse();
+    (!told.is_empty()).then(|| format!("Session history:\n\n{}", told.join("\n---\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_of_what_was_said_before_the_users_own_message() {
+        let entries = [
+            Entry::said(Role::System, "You are an agent."),
+            Entry::said(Role::User, "Fix it."),
+            Entry::said(Role::Assistant, "Done."),
+            Entry::said(Role::User, "And now?"),
+        ];
+        let expected = "Session history:\n\n[USER]\nFix it.\n[/USER]\n---\n[ASSISTANT]\nDone.\n[/ASSISTANT]";
+        assert_eq!(talk(&entries).as_deref(), Some(expected));
+        assert_eq!(talk(&entries[3..]), None);
+    }
+}
