@@ -94,25 +94,24 @@ pub async fn earlier(
         return Ok((before, None));
     }
     let Some(named) = headers.get(CONTINUE_HEADER) else { return Ok((Vec::new(), None)) };
-    let name =
-        named.to_str().map_err(|_| refused(FailureKind::InvalidRequest, "must be an id".to_owned()))?;
+    let name = named.to_str().map_err(|_| refused(FailureKind::InvalidRequest, "must be an id"))?;
     if entries.iter().any(|entry| entry.side() == Side::Assistant) {
         let message =
             format!("`{conversation}` has begun already, and only a new conversation can continue another");
-        return Err(refused(FailureKind::InvalidRequest, message));
+        return Err(refused(FailureKind::InvalidRequest, &message));
     }
     let located = history.locate(Locate::Conversation(ConversationId::new(name))).await;
     let located = located.map_err(|error| unrecorded(&error))?;
     let entry = located.filter(|found| found.conversation != *conversation).and_then(|found| found.entry);
     let Some(entry) = entry else {
-        return Err(refused(FailureKind::NotFound, format!("no conversation is called `{name}`")));
+        return Err(refused(FailureKind::NotFound, &format!("no conversation is called `{name}`")));
     };
     let continued = Continued { conversation: ConversationId::new(name), entry };
     let before = read(history, &continued).await.map_err(|error| unrecorded(&error))?;
     Ok((before, Some(continued)))
 }
 
-fn refused(kind: FailureKind, message: String) -> Failure {
+fn refused(kind: FailureKind, message: &str) -> Failure {
     let code = match kind {
         FailureKind::NotFound => "throughline_no_such_conversation",
         _ => "throughline_invalid_request",

@@ -1,3 +1,5 @@
+//! The brief, case by case: what each line of it says, and what can never happen.
+
 use super::fence::read_fenced;
 use super::*;
 use crate::{
