@@ -44,7 +44,7 @@ fn every_dialect_is_told_in_the_same_words() {
 
 #[test]
 fn what_is_cut_says_so_in_the_text_in_the_report_and_beside_it() {
-    let report = scratch("brief").join("report.json");
+    let report = scratch("brief-report.json");
     let run =
         brief(&["chat", "--max-chars", "10", "--report", report.to_str().unwrap()], &chat(&"x".repeat(50)));
     assert!(run.stdout.contains("xxxxx\n[.. 40 characters cut; recall "), "{}", run.stdout);

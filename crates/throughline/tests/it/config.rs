@@ -103,7 +103,6 @@ fn show_names_the_source_of_each_value_and_no_secret() {
     ] {
         assert_eq!(line(&run, expected.split(' ').next().unwrap()), expected);
     }
-    assert!(run.stderr.contains("handover.mode: kept, but without effect yet"), "{}", run.stderr);
     let json_run = place.run(&["--json", "config", "show"], &variables);
     let shown = json(&json_run.stdout);
     assert_eq!(shown["file"], "throughline.toml");
