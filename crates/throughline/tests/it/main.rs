@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
-mod browser;
 mod brief;
+mod browser;
 mod cli;
 mod compact;
 mod config;

@@ -52,10 +52,6 @@ pub fn serve_in(name: &str, config: &str) -> (Served, String) {
 
 /// Runs the commands of a page, and says how many outputs were compared.
 fn compared(page: &str) -> usize {
-    if Command::new("curl").arg("--version").output().is_err() {
-        eprintln!("skipped: curl is not installed, so that docs/{page}.md cannot be run");
-        return 0;
-    }
     let text = std::fs::read_to_string(root().join(format!("docs/{page}.md"))).unwrap();
     let blocks = blocks(&text);
     let (_, config) = blocks.iter().find(|(language, _)| *language == "toml").unwrap();
@@ -82,12 +78,24 @@ fn compared(page: &str) -> usize {
     compared
 }
 
+fn has_curl() -> bool {
+    Command::new("curl").arg("--version").output().is_ok()
+}
+
 #[test]
 fn the_commands_on_the_page_of_ways_print_what_it_says() {
-    assert!([0, 9].contains(&compared("ways")), "three clients with three blocks each, less one, and the errors");
+    if !has_curl() {
+        eprintln!("skipped: curl is not installed, so that docs/ways.md cannot be run");
+        return;
+    }
+    assert_eq!(compared("ways"), 9, "three clients with three blocks each, less one, and the errors");
 }
 
 #[test]
 fn the_commands_on_the_page_of_switching_print_what_it_says() {
-    assert!([0, 6].contains(&compared("switching")));
+    if !has_curl() {
+        eprintln!("skipped: curl is not installed, so that docs/switching.md cannot be run");
+        return;
+    }
+    assert_eq!(compared("switching"), 6);
 }
