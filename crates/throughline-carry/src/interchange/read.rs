@@ -3,8 +3,9 @@
 use super::write::{outcome_name, role_name};
 use std::sync::Arc;
 use throughline_core::{
-    Call, Content, Dialect, Entry, Envelope, Extra, File, Handover, Image, Input, Kind, Media, Origin,
-    Outcome, Part, Place, Return, Role, Said, Seal, Summary, Text, Thought, Wire,
+    Call, Content, Continued, ConversationId, Dialect, Entry, EntryId, Envelope, Extra, File, Handover,
+    Image, Input, Kind, Media, Origin, Outcome, Part, Place, Return, Role, Said, Seal, Summary, Text,
+    Thought, Wire,
 };
 use throughline_wire::json::{DecodeError, Node};
 
@@ -141,8 +142,16 @@ fn handover(node: &Node<'_>) -> Read<Handover> {
     Ok(Handover {
         from: node.field("from").map(|from| origin(&from)).transpose()?,
         to: origin(&node.expect_field("to")?)?,
+        by: optional(node, "by")?.unwrap_or_default(),
         reason: text(node, "reason")?,
+        brief: optional(node, "brief")?,
+        continues: node.field("continues").map(|continued| continues(&continued)).transpose()?,
     })
+}
+
+fn continues(node: &Node<'_>) -> Read<Continued> {
+    let conversation = ConversationId::new(text(node, "conversation")?);
+    Ok(Continued { conversation, entry: EntryId::new(text(node, "entry")?) })
 }
 
 fn parts(node: &Node<'_>) -> Read<Vec<Part>> {

@@ -151,7 +151,18 @@ fn write_handover(writer: &mut Writer, handover: &Handover) {
     }
     writer.key("to");
     write_origin(writer, &handover.to);
+    writer.field_str("by", &handover.by);
     writer.field_str("reason", &handover.reason);
+    if let Some(brief) = &handover.brief {
+        writer.field_str("brief", brief);
+    }
+    if let Some(continued) = &handover.continues {
+        writer.key("continues");
+        writer.begin_object();
+        writer.field_str("conversation", continued.conversation.as_str());
+        writer.field_str("entry", continued.entry.as_str());
+        writer.end_object();
+    }
 }
 
 fn write_parts(writer: &mut Writer, parts: &[Part]) {

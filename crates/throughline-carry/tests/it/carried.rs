@@ -95,7 +95,14 @@ fn what_is_not_for_the_other_agent_is_left_out_and_reported() {
         model: model.into(),
     };
     synthetic.origin = Some(origin("<synthetic>"));
-    let handover = Handover { from: None, to: origin("m"), reason: "asked".into() };
+    let handover = Handover {
+        from: None,
+        to: origin("m"),
+        by: "cli".into(),
+        reason: "asked".into(),
+        brief: None,
+        continues: None,
+    };
     let history = told(vec![
         Entry::said(Role::Developer, "You are Codex."),
         Entry::said(Role::User, "<environment_context>x</environment_context>"),

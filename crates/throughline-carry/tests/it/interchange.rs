@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use throughline_carry::interchange::{EntryReader, EntryWriter, ReadError};
 use throughline_core::{
-    Call, Content, Dialect, Entry, Envelope, Extra, File, Handover, Image, Input, Kind, Media, Origin,
-    Outcome, Part, Place, Return, Role, Said, Seal, Summary, Text, Thought, Wire,
+    Call, Content, Continued, ConversationId, Dialect, Entry, EntryId, Envelope, Extra, File, Handover,
+    Image, Input, Kind, Media, Origin, Outcome, Part, Place, Return, Role, Said, Seal, Summary, Text,
+    Thought, Wire,
 };
 use throughline_wire::json::{Document, Writer};
 
@@ -91,6 +92,19 @@ fn thought() -> impl Strategy<Value = Thought> {
         .prop_map(|(summary, content, seal, item_id)| Thought { summary, content, seal, item_id })
 }
 
+fn handed_over() -> impl Strategy<Value = Kind> {
+    let continues = (text(), text()).prop_map(|(conversation, entry)| Continued {
+        conversation: ConversationId::new(conversation),
+        entry: EntryId::new(entry),
+    });
+    let continues = prop::option::of(continues);
+    (prop::option::of(origin()), origin(), text(), text(), prop::option::of(text()), continues).prop_map(
+        |(from, to, by, reason, brief, continues)| {
+            Kind::HandedOver(Handover { from, to, by, reason, brief, continues })
+        },
+    )
+}
+
 fn kind() -> impl Strategy<Value = Kind> {
     let role = prop::sample::select(vec![Role::System, Role::Developer, Role::User, Role::Assistant]);
     let outcome = prop::sample::select(vec![
@@ -117,8 +131,7 @@ fn kind() -> impl Strategy<Value = Kind> {
                 Kind::Returned(Return { call_id, item_id, name, parts, outcome, freeform })
             }
         ),
-        (prop::option::of(origin()), origin(), text())
-            .prop_map(|(from, to, reason)| Kind::HandedOver(Handover { from, to, reason })),
+        handed_over(),
         (text(), any::<u32>()).prop_map(|(text, covers)| Kind::Summarised(Summary { text, covers })),
         text().prop_map(|id| Kind::Reference { id }),
         text().prop_map(|kind| Kind::Opaque { kind }),

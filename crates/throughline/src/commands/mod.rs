@@ -1,8 +1,8 @@
 //! The commands, one file each.
 
 mod backends;
-mod carry;
 mod brief;
+mod carry;
 mod compact;
 mod config;
 mod convert;
