@@ -8,6 +8,7 @@ use super::{history, import};
 use crate::args::{Args, CarryArgs};
 use crate::exit::CommandError;
 use crate::output::{self, Progress};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use throughline_carry::{Agent, Told};
@@ -36,6 +37,12 @@ pub fn run(asked: &CarryArgs, args: &Args) -> Result<(), CommandError> {
     let installed = export::install(&session)?;
     if !asked.start {
         return export::tell_installed(&session, &installed, args);
+    }
+    if !Path::new(session.header.cwd.as_str()).is_dir() {
+        let cwd = &session.header.cwd;
+        return Err(CommandError::No(format!(
+            "{cwd} is not there; --cwd names another directory to go on in"
+        )));
     }
     let [program, how, id] = to.resume_command(&session.header.id);
     let status = Command::new(&program).args([how, id]).current_dir(session.header.cwd.as_str()).status();

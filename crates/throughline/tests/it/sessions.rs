@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-const CLAUDE: &str = r#"{"uuid":"1","parentUuid":null,"isSidechain":false,"type":"user","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326","cwd":"/home/you/project","version":"2.1.197","timestamp":"2026-11-16T04:52:27.376Z","message":{"role":"user","content":"read it"}}
+const CLAUDE: &str = r#"{"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-16T04:52:27.000Z","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326"}
+{"uuid":"1","parentUuid":null,"isSidechain":false,"type":"user","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326","cwd":"/home/you/project","version":"2.1.197","timestamp":"2026-11-16T04:52:27.376Z","message":{"role":"user","content":"read it"}}
 {"uuid":"2","parentUuid":"1","isSidechain":false,"type":"assistant","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326","timestamp":"2026-11-16T04:52:28.000Z","message":{"id":"m","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"cat notes.txt"}}]}}
 not a line at all
 {"uuid":"3","parentUuid":"2","isSidechain":false,"type":"user","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326","timestamp":"2026-11-16T04:52:29.000Z","toolUseResult":{"stdout":"alpha"},"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"alpha\nbeta"}]}}
@@ -86,7 +87,7 @@ fn what_is_imported_again_adds_only_what_is_new() {
         "{}",
         first.stdout
     );
-    assert!(first.stderr.contains("line 3 could not be read and was left out"), "{}", first.stderr);
+    assert!(first.stderr.contains("line 4 could not be read and was left out"), "{}", first.stderr);
     let second = user.shown(&["import", "claude-code", ID, "--quiet"]);
     assert!(second.contains("nothing new"), "{second}");
     std::fs::write(user.session(), format!("{CLAUDE}{MORE}")).unwrap();
@@ -94,6 +95,10 @@ fn what_is_imported_again_adds_only_what_is_new() {
     assert!(third.contains("1 new entry"), "{third}");
     let pairs = user.shown(&["show", ID, "--view", "pairs"]);
     assert!(pairs.contains("alpha\n          beta"), "{pairs}");
+    // A file in which nothing was said is no conversation.
+    std::fs::write(user.session().with_file_name("journal.jsonl"), "{\"type\":\"started\"}\n").unwrap();
+    user.shown(&["import", "claude-code", "--all"]);
+    assert_eq!(user.shown(&["ls", "--json"]).lines().count(), 1);
     // Every line is there as it came, once, the damaged one included.
     let lines = user.shown(&["export", ID, "--to", "jsonl"]);
     for text in ["toolUseResult", "not a line at all", "It says alpha."] {
@@ -130,6 +135,7 @@ fn a_session_is_carried_to_another_agent_and_back() {
     let carried = user.run(&["carry", "claude-code", "--to", "codex", "--json"]);
     assert_eq!(carried.code, 0, "{}", carried.stderr);
     let carried: Value = serde_json::from_str(&carried.stdout).unwrap();
+    assert_eq!(carried["directory"], "/home/you/project");
     let file = carried["file"].as_str().unwrap();
     let lines = std::fs::read_to_string(file).unwrap();
     assert!(lines.contains(r#""name":"exec_command","arguments":"{\"cmd\":\"cat notes.txt\"}""#), "{lines}");
@@ -140,6 +146,10 @@ fn a_session_is_carried_to_another_agent_and_back() {
     assert!(again.stdout.contains(carried["session"].as_str().unwrap()), "{}", again.stdout);
     assert!(again.stderr.contains("left as it is"), "{}", again.stderr);
     assert!(std::fs::read_to_string(file).unwrap().contains("event_msg\",\"payload\":{}"));
+    let nowhere = user.run(&["carry", "claude-code", "--to", "codex", "--start", "--cwd", "gone"]);
+    assert_eq!((nowhere.code, nowhere.stderr.contains("--cwd")), (1, true), "{}", nowhere.stderr);
+    std::fs::remove_dir_all(user.folder.join("codex")).unwrap();
+    user.shown(&["carry", "claude-code", "--to", "codex"]);
     let back = user.run(&["carry", "codex", "--to", "claude-code", "--json"]);
     let back: Value = serde_json::from_str(&back.stdout).unwrap();
     let lines = std::fs::read_to_string(back["file"].as_str().unwrap()).unwrap();

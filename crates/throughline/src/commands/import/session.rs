@@ -15,6 +15,9 @@ use throughline_core::{ConversationId, Dialect};
 use throughline_store::History;
 use throughline_wire::json::Document;
 
+/// How many lines are kept in mind before one that brings something.
+const WAITING_MAX: usize = 1_000;
+
 /// What came of an import.
 #[derive(Debug)]
 pub struct Imported {
@@ -75,7 +78,7 @@ pub async fn import(
     progress.begin(&stem(path), found.size);
     let mut lines = Lines::open(path)?;
     let mut importer: Option<Importer> = None;
-    // Lines before the one that says whose they are.
+    // Lines before the first that brings something: by then it is known whose they are, and where it worked.
     let mut waiting: Vec<(Line, &'static str)> = Vec::new();
     let mut damaged = Vec::new();
     while let Some(line) = lines.next(path)? {
@@ -84,9 +87,9 @@ pub async fn import(
         let (number, kind) = (line.number, if read.is_ok() { "line" } else { "damaged" });
         waiting.push((line, kind));
         let facts = named(reader.facts().clone(), path);
-        let is_known = reader.facts().id.is_some() || waiting.len() > 64;
+        let is_begun = importer.is_some() || waiting.len() > WAITING_MAX;
         match read {
-            Ok(piece) if is_known || piece.is_some() => {
+            Ok(piece) if is_begun || piece.is_some() => {
                 let importer = importer.get_or_insert_with(|| {
                     let id = facts.id.as_deref().unwrap_or_default();
                     Importer::new(
@@ -111,8 +114,11 @@ pub async fn import(
     progress.end();
     let facts = named(reader.facts().clone(), path);
     let id = facts.id.clone().unwrap_or_default();
-    let mut importer = importer
-        .unwrap_or_else(|| Importer::new(history, Origin::Agent(found.agent), &id, &found.place.name(), at));
+    let Some(mut importer) = importer else {
+        // Nothing was said in it: there is no conversation to be made of it.
+        let conversation = ConversationId::new(format!("conv_{id}"));
+        return Ok(Imported { conversation, facts, new_entries: 0, damaged });
+    };
     for (line, kind) in waiting {
         importer.line(&line.text, kind, line.offset, &facts).await?;
     }
