@@ -39,6 +39,7 @@ fuzz target seconds="60":
 bench *args:
     cargo bench -p throughline-core --bench plan {{ args }}
     {{ with_postgres }} cargo bench -p throughline-store --bench flat {{ args }}
+    cargo bench -p throughline-gateway --bench turns {{ args }}
     cargo bench -p throughline-wire --bench translate --bench streams --bench memory {{ args }}
 
 # What the gateway costs beside bare proxies, in one run; words choose sections ("1 KB", agent, burst, curve, memory).

@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::config::{self, Backend, Config, Endpoint};
 use crate::drain::Drain;
-use crate::egress::{Egress, EgressError};
+use crate::egress::{Egress, EgressError, Reel};
 use crate::exchange::Knowledge;
 use crate::gauges::Gauges;
 use crate::listing::{self, Listed, Listing};
@@ -37,6 +37,8 @@ pub struct Gateway {
     pub drain: Arc<Drain>,
     /// How long a WebSocket lasts.
     pub socket_lasts: Duration,
+    /// Whether it waits before it asks a backend again; a replay does not.
+    pub waits: bool,
     /// Whether other gateways may have the same history.
     pub is_shared: bool,
     /// How the models of each backend count.
@@ -100,22 +102,49 @@ impl Gateway {
         let telemetry = Arc::default();
         let is_shared = matches!(config.store.location, config::StoreLocation::Postgres(_));
         let setup = Setup::new(config, simulated.as_deref(), &telemetry, None)?;
+        Ok(Self { telemetry, ..Self::over(setup, history, simulated, is_shared).await? })
+    }
+
+    async fn over(
+        setup: Setup,
+        history: Arc<dyn History>,
+        simulated: Option<String>,
+        is_shared: bool,
+    ) -> Result<Self, BuildError> {
         let standing = history.standing().await?;
         let knowledge = Knowledge::new(setup.config.limits.known_bytes);
         Ok(Self {
             knowledge,
             setup: RwLock::new(Arc::new(setup)),
             history,
-            telemetry,
+            telemetry: Arc::default(),
             background: Arc::default(),
             drain: Arc::default(),
             socket_lasts: SOCKET_LASTS,
+            waits: true,
             is_shared,
             gauges: Gauges::default(),
             standing: RwLock::new(Arc::new(standing)),
             simulated,
             reloaded: Notify::new(),
         })
+    }
+
+    /// Builds a gateway that asks nobody: its backends say what the reel has.
+    ///
+    /// # Errors
+    /// When the history cannot be read.
+    pub async fn replaying(
+        config: Config,
+        history: Arc<dyn History>,
+        reel: &Arc<Reel>,
+    ) -> Result<Self, BuildError> {
+        let recorded = |backend: &Arc<Backend>| {
+            (backend.name.clone(), Egress::recorded(backend.dialect, Arc::clone(reel)))
+        };
+        let egress = config.backends.iter().map(recorded).collect();
+        let setup = Setup { config, egress, listed: RwLock::default(), tracer: None };
+        Ok(Self { waits: false, ..Self::over(setup, history, None, false).await? })
     }
 
     /// Returns what follows from the configuration as it is now.

@@ -39,6 +39,13 @@ impl Gauges {
         Vocabulary::ALL.into_iter().for_each(Vocabulary::load);
     }
 
+    /// Returns what is held at work as the history would have it: with more answers than were worth a write.
+    #[must_use]
+    pub fn held(&self, at: Moment) -> Vec<Learned> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter().map(|(key, held)| learned(key.clone(), held.written, &held.calibration, at)).collect()
+    }
+
     /// Returns how the model of a destination counts.
     #[must_use]
     pub fn of(&self, standing: &Standing, destination: &Destination) -> Gauge {
@@ -77,15 +84,19 @@ impl Gauges {
             return None;
         }
         held.written = factor;
-        Some(Write::Learned(Learned {
-            backend: key.0,
-            model: key.1.into(),
-            capability: Text::from_static(CAPABILITY),
-            verdict: format!("{}.{:03}", factor / 1000, factor % 1000).into(),
-            reason: held.calibration.to_string().into(),
-            at,
-            expires: None,
-        }))
+        Some(Write::Learned(learned(key, factor, &held.calibration, at)))
+    }
+}
+
+fn learned((backend, family): (Text, String), factor: u32, calibration: &Calibration, at: Moment) -> Learned {
+    Learned {
+        backend,
+        model: family.into(),
+        capability: Text::from_static(CAPABILITY),
+        verdict: format!("{}.{:03}", factor / 1000, factor % 1000).into(),
+        reason: calibration.to_string().into(),
+        at,
+        expires: None,
     }
 }
 

@@ -8,7 +8,7 @@
 //! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
 //! it took, [`probe`] asks a backend what it is, [`listing`] does so in the background, [`verdicts`] are what was
 //! learned about one, and [`gauges`] how its models count. [`background`] holds answers that nobody waits for,
-//! and [`drain`] what is waited for before the gateway stops.
+//! and [`drain`] what is waited for before the gateway stops. [`turn`] runs a model's tools in a loop, and replays it.
 
 pub mod background;
 pub mod capability;
@@ -28,5 +28,6 @@ pub mod server;
 pub mod switch;
 pub mod telemetry;
 pub mod trace;
+pub mod turn;
 pub mod verdicts;
 pub mod view;

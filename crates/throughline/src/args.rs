@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use throughline_carry::Agent;
 use throughline_core::plan::Policy;
 use throughline_core::{BriefOptions, Dialect, EmbedForm, ForeignReasoning, Strategy};
+use throughline_gateway::config::Approve;
 use throughline_sim::Provider;
 
 /// Owns the tool history of LLM agents: any client, any backend, switch whenever you like.
@@ -43,6 +44,18 @@ pub enum Command {
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
     },
+    /// Have something done in a directory: the model works with tools until it is done
+    ///
+    /// The model's words go to standard output, a line for each tool call to standard error. Ctrl-C stops it and
+    /// closes what is open; a second one ends it at once. A run that did not complete ends with exit code 1, one
+    /// whose backend failed with 3.
+    Run(RunArgs),
+    /// The same as a conversation in the terminal
+    Chat(ChatArgs),
+    /// Drive a recorded run again, offline, and compare every byte that was sent
+    ///
+    /// Exit code 0: identical; 1: it differs, and the first difference is shown; 2: it could not be replayed.
+    Replay(ReplayArgs),
     /// Switch to another backend, from the next request on
     ///
     /// A running gateway needs no restart. The switch holds until it is taken back or replaced; a model name
@@ -133,6 +146,60 @@ pub enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// What to have done.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// How it is done
+    #[command(flatten)]
+    pub talk: TalkArgs,
+    /// What is to be done; `-`, or nothing, takes it from standard input
+    pub prompt: Option<String>,
+}
+
+/// How to talk.
+#[derive(Debug, clap::Args)]
+pub struct ChatArgs {
+    /// How it is done
+    #[command(flatten)]
+    pub talk: TalkArgs,
+}
+
+/// How turns are run.
+#[derive(Debug, clap::Args)]
+pub struct TalkArgs {
+    /// The backend, or BACKEND/MODEL [default: the active one]
+    #[arg(long, value_name = "BACKEND")]
+    pub backend: Option<String>,
+    /// The model [default: the backend's own]
+    #[arg(long)]
+    pub model: Option<String>,
+    /// The directory that the tools work in [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// The most tool calls of a turn [default: what the configuration says, else 100]
+    #[arg(long, value_name = "N")]
+    pub max_tool_calls: Option<std::num::NonZeroU32>,
+    /// What somebody must agree to [default: what the configuration says, else ask]
+    #[arg(long, value_name = "WHAT")]
+    pub approve: Option<ApproveName>,
+    /// Go on with this conversation: its id, or the beginning of it
+    #[arg(long = "continue", value_name = "ID")]
+    pub continued: Option<String>,
+    /// An image to begin with, may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub image: Vec<PathBuf>,
+}
+
+/// What to replay.
+#[derive(Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// The run, by the id that `run` printed; or a conversation, for all its runs
+    pub run: String,
+    /// Another configuration to replay it under, or another version of this program to replay it with
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
 }
 
 /// What to switch to.
@@ -432,6 +499,19 @@ pub struct SimArgs {
     pub seed: String,
 }
 
+/// What somebody must agree to, as users write it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ApproveName {
+    /// Changes of files, and commands
+    Ask,
+    /// Commands only; files are changed without asking
+    Edits,
+    /// Nothing: everything is done
+    All,
+    /// Nobody is asked, and nothing but reading is done
+    None,
+}
+
 /// When to use colours.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Color {
@@ -501,6 +581,17 @@ impl Color {
             Self::Never => anstream::ColorChoice::Never,
         }
         .write_global();
+    }
+}
+
+impl From<ApproveName> for Approve {
+    fn from(name: ApproveName) -> Self {
+        match name {
+            ApproveName::Ask => Self::Ask,
+            ApproveName::Edits => Self::Edits,
+            ApproveName::All => Self::All,
+            ApproveName::None => Self::None,
+        }
     }
 }
 

@@ -26,6 +26,9 @@ pub enum CommandError {
         /// Why.
         source: std::io::Error,
     },
+    /// A backend failed.
+    #[error("{0}")]
+    Backend(String),
     /// The history could not be opened, read or written.
     #[error("{0}")]
     Store(String),
@@ -42,6 +45,7 @@ impl CommandError {
         match self {
             Self::No(_) => ExitCode::from(1),
             Self::BadInput { .. } | Self::File { .. } => ExitCode::from(2),
+            Self::Backend(_) => ExitCode::from(3),
             Self::Store(_) => ExitCode::from(4),
         }
     }
@@ -50,7 +54,7 @@ impl CommandError {
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::BadInput { hint, .. } => *hint,
-            Self::No(_) | Self::File { .. } | Self::Store(_) => None,
+            Self::No(_) | Self::File { .. } | Self::Backend(_) | Self::Store(_) => None,
         }
     }
 }

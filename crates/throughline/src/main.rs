@@ -12,6 +12,11 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything else, and before any thread: what confines a process holds for the threads it has.
+    let mut typed = std::env::args_os().skip(1);
+    if typed.next().is_some_and(|first| first == commands::CONFINED_SHELL) {
+        return throughline_tools::confined_shell_main(typed);
+    }
     let args = args::Args::parse();
     args.color.write_global();
     match commands::run(&args) {

@@ -26,6 +26,19 @@ impl Ink {
         Self { styled, on_terminal: stdout.is_terminal() }
     }
 
+    /// Returns the ink for standard error, as the user chose colours.
+    pub fn of_stderr() -> Self {
+        let stderr = std::io::stderr();
+        let styled = anstream::AutoStream::choice(&stderr) != anstream::ColorChoice::Never;
+        Self { styled, on_terminal: stderr.is_terminal() }
+    }
+
+    /// Returns ink without colours, for a file.
+    #[cfg(test)]
+    pub const fn plain() -> Self {
+        Self { styled: false, on_terminal: false }
+    }
+
     /// Returns what stands out.
     pub fn bold(&self, text: &str) -> String {
         self.styled(Style::new().bold(), text)

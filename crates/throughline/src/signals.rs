@@ -1,5 +1,8 @@
 //! Being told to stop, and to read the configuration again.
 
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
 /// Returns what waits for Ctrl-C or, where there is such a thing, SIGTERM.
 ///
 /// The signals are listened to from the call on and not from the first poll, so that whoever says that it is ready
@@ -64,5 +67,43 @@ impl Hangups {
         next(self.signal.as_mut()).await;
         #[cfg(not(unix))]
         std::future::pending::<()>().await;
+    }
+}
+
+/// Calls something off when the user asks for it: once cleanly, and the second time at once.
+#[derive(Debug)]
+pub struct Cancelling {
+    token: CancellationToken,
+    listening: JoinHandle<()>,
+}
+
+/// What a shell makes of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+impl Cancelling {
+    /// Begins to listen.
+    pub fn new() -> Self {
+        let token = CancellationToken::new();
+        let called_off = token.clone();
+        let listening = tokio::spawn(async move {
+            stop().await;
+            let again = stop();
+            called_off.cancel();
+            crate::output::remark("stopping; once more stops it at once");
+            again.await;
+            std::process::exit(INTERRUPTED);
+        });
+        Self { token, listening }
+    }
+
+    /// Returns what is cancelled.
+    pub const fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+}
+
+impl Drop for Cancelling {
+    fn drop(&mut self) {
+        self.listening.abort();
     }
 }

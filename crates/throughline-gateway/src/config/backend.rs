@@ -86,6 +86,9 @@ impl At<'_, '_> {
         let timeouts = self.timeouts(section.timeouts.connect, section.timeouts.idle);
         let http2 = section.http2.unwrap_or_default();
         self.note("http2", http2.name());
+        let prices = section.prices;
+        let shown = prices.map(|it| format!("input {} output {} per million", it.input, it.output));
+        self.note("prices", shown.as_deref().unwrap_or("unknown"));
         self.note_history(&section.history);
         Some(Backend {
             name: Text::from(name),
@@ -104,6 +107,7 @@ impl At<'_, '_> {
             timeouts,
             http2,
             history: history.overridden_by(section.history),
+            prices,
         })
     }
 

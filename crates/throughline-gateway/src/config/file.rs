@@ -5,6 +5,7 @@
 
 use super::error::{ConfigError, Source, Sources};
 use super::keys;
+use super::tools::{Approve, Prices};
 use super::values::{
     Budget, Choice, DialectName, HandoverMode, HandoverSummary, Models, OnStoreFailure, Policy, Ratio,
     ReasoningPolicy, TimeLimit, ToolKind,
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -40,6 +41,12 @@ pub struct FileConfig {
     pub handover: HandoverSection,
     /// Where traces go.
     pub telemetry: TelemetrySection,
+    /// What the tools of a turn may do.
+    pub tools: ToolsSection,
+    /// Servers that bring further tools.
+    pub mcp: Vec<McpSection>,
+    /// Who composes answers.
+    pub compose: ComposeSection,
 }
 
 /// `[store]`
@@ -110,6 +117,8 @@ pub struct BackendSection {
     pub timeouts: TimeoutsSection,
     /// Whether HTTP/2 is spoken.
     pub http2: Option<Choice>,
+    /// What a million tokens cost.
+    pub prices: Option<Prices>,
     /// What differs from `[history]`.
     pub history: HistorySection,
 }
@@ -182,6 +191,66 @@ pub struct TelemetrySection {
     pub service_name: Option<String>,
     /// Which share of the traces is kept.
     pub sampling_ratio: Option<Ratio>,
+}
+
+/// `[tools]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolsSection {
+    /// The most calls that one turn runs.
+    pub max_calls: Option<NonZeroU32>,
+    /// What somebody has to agree to.
+    pub approve: Option<Approve>,
+    /// How long a command may take that names no time limit.
+    pub command_timeout: Option<TimeLimit>,
+    /// What commands may read besides the system and the working directory.
+    pub readable: Option<Vec<PathBuf>>,
+    /// What commands may write besides the working directory.
+    pub writable: Option<Vec<PathBuf>>,
+    /// Whether commands are refused TCP.
+    pub deny_tcp: Option<bool>,
+    /// Names of further variables that commands are given.
+    pub pass: Option<Vec<String>>,
+}
+
+/// `[[mcp]]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpSection {
+    /// Its name.
+    pub name: Option<String>,
+    /// The program, if it is reached by its standard input and output.
+    pub command: Option<PathBuf>,
+    /// Its arguments.
+    pub args: Option<Vec<String>>,
+    /// Its variables.
+    pub env: BTreeMap<String, SecretRef>,
+    /// The directory it runs in.
+    pub cwd: Option<PathBuf>,
+    /// Its address, if it is reached by HTTP.
+    pub url: Option<String>,
+    /// Headers for every request.
+    pub headers: BTreeMap<String, SecretRef>,
+    /// How long a call may take.
+    pub timeout: Option<TimeLimit>,
+}
+
+/// `[compose]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ComposeSection {
+    /// Whether answers are composed.
+    pub enabled: Option<bool>,
+    /// The backend.
+    pub backend: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// Its temperature.
+    pub temperature: Option<Ratio>,
+    /// The most tokens it may answer with.
+    pub max_tokens: Option<NonZeroU64>,
+    /// What it is told.
+    pub guidance: Option<String>,
 }
 
 /// A key in the text, and where it and its value stand.

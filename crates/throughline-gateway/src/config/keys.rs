@@ -39,6 +39,7 @@ pub const KEYS: &[Key] = &[
     now("backends[].timeouts.connect"),
     now("backends[].timeouts.idle"),
     now("backends[].http2"),
+    now("backends[].prices"),
     now("backends[].history.recent_calls_to_keep"),
     now("backends[].history.truncation_threshold"),
     now("backends[].history.budget"),
@@ -64,6 +65,27 @@ pub const KEYS: &[Key] = &[
     now("telemetry.otlp_headers"),
     now("telemetry.service_name"),
     now("telemetry.sampling_ratio"),
+    now("tools.max_calls"),
+    now("tools.approve"),
+    now("tools.command_timeout"),
+    now("tools.readable"),
+    now("tools.writable"),
+    now("tools.deny_tcp"),
+    now("tools.pass"),
+    now("mcp[].name"),
+    now("mcp[].command"),
+    now("mcp[].args"),
+    now("mcp[].env"),
+    now("mcp[].cwd"),
+    now("mcp[].url"),
+    now("mcp[].headers"),
+    now("mcp[].timeout"),
+    now("compose.enabled"),
+    now("compose.backend"),
+    now("compose.model"),
+    now("compose.temperature"),
+    now("compose.max_tokens"),
+    now("compose.guidance"),
 ];
 
 /// Returns the variable that overrides a key, if one does: `history.budget` is `THROUGHLINE_HISTORY_BUDGET`.
@@ -107,9 +129,16 @@ pub fn is_leaf(pattern: &str) -> bool {
 /// Says whether the value of a key may be a secret, so that no error may repeat it.
 #[must_use]
 pub fn is_secret(pattern: &str) -> bool {
-    ["auth.keys", "backends[].api_key", "backends[].headers", "store.url", "telemetry.otlp_headers"]
-        .iter()
-        .any(|secret| pattern.starts_with(secret))
+    let secret = [
+        "auth.keys",
+        "backends[].api_key",
+        "backends[].headers",
+        "store.url",
+        "telemetry.otlp_headers",
+        "mcp[].env",
+        "mcp[].headers",
+    ];
+    secret.iter().any(|secret| pattern.starts_with(secret))
 }
 
 /// Returns the names that are known directly below `parent`, in their order.

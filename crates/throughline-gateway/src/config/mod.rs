@@ -15,6 +15,7 @@ mod resolve;
 mod source;
 mod telemetry;
 mod template;
+mod tools;
 mod values;
 mod variables;
 
@@ -32,6 +33,7 @@ pub use resolve::{
 pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load};
 pub use telemetry::Tracing;
 pub use template::template;
+pub use tools::{Approve, Mcp, McpWay, Prices, Tools};
 pub use values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,
 };

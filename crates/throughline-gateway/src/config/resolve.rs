@@ -6,14 +6,19 @@
 use super::address::{Endpoint, parse_listen};
 use super::backend;
 use super::error::{ConfigError, ConfigErrors, Source, Sources, Warning};
-use super::file::{FileConfig, HandoverSection, HistorySection, LimitsSection, StoreSection, ToolRule};
+use super::file::{
+    BackendSection, FileConfig, HandoverSection, HistorySection, LimitsSection, StoreSection, ToolRule,
+};
 use super::keys;
+use super::providers::PROVIDERS;
 use super::source::{BackendsFrom, Surroundings, Written};
 use super::telemetry::Tracing;
+use super::tools::{Mcp, Prices, Tools};
 use super::values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TimeLimit,
 };
 use crate::secret::{AccessKeys, Secret, SecretRef};
+use crate::turn::compose::Compose;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +52,12 @@ pub struct Config {
     pub handover: Handover,
     /// Where traces go, if they go anywhere.
     pub tracing: Option<Tracing>,
+    /// What the tools of a turn may do.
+    pub tools: Tools,
+    /// Servers that bring further tools.
+    pub mcp: Vec<Mcp>,
+    /// Who composes answers, if somebody does.
+    pub compose: Option<Compose>,
     /// What its writer should know.
     pub warnings: Vec<Warning>,
     /// Every value and where it came from.
@@ -121,6 +132,8 @@ pub struct Backend {
     pub http2: Choice,
     /// How tool history is shortened for it.
     pub history: History,
+    /// What its tokens cost, if that is known.
+    pub prices: Option<Prices>,
 }
 
 /// What a backend is sent as credentials.
@@ -226,6 +239,21 @@ pub fn resolve(written: Written, surroundings: &dyn Surroundings) -> Result<Conf
     }
 }
 
+/// Returns the names of the variables in which keys of backends are, those of known providers included.
+fn variables_of(backends: &[BackendSection]) -> Vec<String> {
+    let variable = |secret: &SecretRef| match secret {
+        SecretRef::Variable(name) => Some(name.clone()),
+        _ => None,
+    };
+    let written = backends.iter().flat_map(|backend| backend.api_key.iter().chain(backend.headers.values()));
+    let known =
+        PROVIDERS.iter().flat_map(|provider| provider.variables.iter().map(|name| (*name).to_owned()));
+    let mut names: Vec<String> = written.filter_map(variable).chain(known).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 impl Config {
     /// Returns the backend of that name.
     #[must_use]
@@ -260,7 +288,11 @@ impl Resolver<'_> {
         let limits = self.limits(&file.limits);
         let history = self.history(file.history);
         let handover = self.handover(file.handover, &names);
+        let withheld = variables_of(&file.backends);
         let backends = backend::resolve_all(self, file.backends, &names, &history);
+        let tools = Tools { withheld, ..self.tools(file.tools) };
+        let mcp = self.mcp(file.mcp);
+        let compose = self.compose(file.compose, &names);
         let tracing = self.tracing(file.telemetry);
         Some(Config {
             listen: listen?,
@@ -275,6 +307,9 @@ impl Resolver<'_> {
             active: active?,
             handover,
             tracing,
+            tools,
+            mcp,
+            compose,
             warnings: Vec::new(),
             effective: Vec::new(),
         })

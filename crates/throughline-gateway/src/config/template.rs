@@ -53,6 +53,44 @@ const MIDDLE: &str = r#"
 #otlp_headers = { "x-team" = "tools" }
 #service_name = "throughline"
 #sampling_ratio = 1.0
+
+# The tools of `throughline run` and `chat`.
+[tools]
+#max_calls = 100
+# "ask" before files are changed and commands are run, "edits": before commands only, "all": never,
+# "none": nothing but reading.
+#approve = "ask"
+#command_timeout = "2m"
+# Besides the system's directories and the working directory.
+#readable = []
+#writable = []
+#deny_tcp = false
+# Further variables that commands are given; keys of backends are never among them.
+#pass = ["MY_*"]
+
+# A server that brings further tools, by its standard input and output …
+#[[mcp]]
+#name = "docs"
+#command = "docs-server"
+#args = ["--quiet"]
+#env = { "MODE" = "fast" }
+#cwd = "."
+#timeout = "2m"
+
+# … or by HTTP.
+#[[mcp]]
+#name = "web"
+#url = "https://mcp.example.com/mcp"
+#headers = { "x-team" = "tools" }
+
+# A second model that writes the answer from what the tools gave.
+[compose]
+#enabled = false
+#backend = "example"
+#model = "example-large"
+#temperature = 0.2
+#max_tokens = 1000
+#guidance = "Write the final answer from the results of the tools above."
 "#;
 
 const NO_BACKENDS: &str = r#"
@@ -78,6 +116,7 @@ const EXAMPLE: &str = r#"
 #headers = { "x-team" = "tools" }
 #timeouts = { connect = "10s", idle = "5m" }
 #http2 = "auto"
+#prices = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }
 #history = { recent_calls_to_keep = 6, truncation_threshold = 10000, budget = "auto", recall = true, policy = "default" }
 "#;
 

@@ -198,6 +198,42 @@ fn where_traces_go_is_checked_and_secrets_in_it_are_hidden() {
 }
 
 #[test]
+fn tools_servers_and_prices_are_checked() {
+    let text = format!(
+        "{BACKEND}prices = {{ input = 2.0, output = 8.0, cache_read = 0.5 }}\n[tools]\nmax_calls = 7\napprove = \"edits\"\n\
+         writable = [\"/x\"]\n[[mcp]]\nname = \"docs\"\ncommand = \"srv\"\nenv = {{ \"TOKEN\" = \"env:KEY\" }}\n\
+         [[mcp]]\nname = \"web\"\nurl = \"https://x/mcp\"\ntimeout = \"3s\"\n[compose]\nenabled = true\nbackend = \"a\"\n"
+    );
+    let config = loaded(&text);
+    assert_eq!((config.tools.max_calls, config.tools.approve), (7, Approve::Edits));
+    assert!(config.tools.withheld.contains(&"ANTHROPIC_API_KEY".to_owned()));
+    let env = vec![("TOKEN".to_owned(), Secret::new("sk-1"))];
+    let command = McpWay::Command { command: "srv".into(), args: Vec::new(), env, cwd: None };
+    assert_eq!(config.mcp[0].way, command);
+    assert_eq!(config.mcp[1].timeout, Some(Duration::from_secs(3)));
+    assert_eq!(config.compose.unwrap().backend.as_deref(), Some("a"));
+    assert!(loaded(BACKEND).compose.is_none());
+    let usage = throughline_core::Usage {
+        input: 3_000_000,
+        cache_read: 2_000_000,
+        output: 500_000,
+        ..Default::default()
+    };
+    let cost = config.backends[0].prices.unwrap().of(&usage);
+    assert!((cost - 7.0).abs() < 1e-9, "{cost}");
+    for (bad, word) in [
+        ("[[mcp]]\ncommand = \"x\"\n", "needs a name"),
+        ("[[mcp]]\nname = \"x\"\n", "`command` or a `url`"),
+        ("[[mcp]]\nname = \"x\"\ncommand = \"a\"\nurl = \"b\"\n", "not both"),
+        ("[[mcp]]\nname = \"x\"\nurl = \"b\"\nargs = []\n", "`args`, `env` and `cwd`"),
+        ("[compose]\nbackend = \"nobody\"\n", "nobody"),
+    ] {
+        let errors = errors(&format!("{BACKEND}{bad}"));
+        assert!(errors.contains(word), "{bad}: {errors}");
+    }
+}
+
+#[test]
 fn an_unknown_key_names_the_line_and_the_nearest() {
     for (text, expected) in [
         ("lisen = \"x\"", "throughline.toml:1: lisen: unknown key; did you mean `listen`?"),

@@ -219,6 +219,18 @@ impl Policy {
 }
 
 impl ToolKind {
+    /// Returns the word that is written for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Command => "command",
+            Self::Search => "search",
+            Self::Other => "other",
+        }
+    }
+
     /// Returns the kind as the planner knows it.
     #[must_use]
     pub const fn plans(self) -> plan::ToolKind {

@@ -1,7 +1,7 @@
 //! The `THROUGHLINE_*` variables: one for each key that stands in no list, named after it.
 
 use super::error::{ConfigError, Source, Sources, Warning};
-use super::file::FileConfig;
+use super::file::{ComposeSection, FileConfig};
 use super::keys::{self, KEYS};
 use super::source::Surroundings;
 use super::values::{Ratio, from_text};
@@ -64,9 +64,34 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
         "telemetry.sampling_ratio" => {
             file.telemetry.sampling_ratio = Some(Ratio::try_from(number::<f64>(text)?)?);
         }
+        "tools.max_calls" => file.tools.max_calls = Some(number(text)?),
+        "tools.approve" => file.tools.approve = Some(word(text)?),
+        "tools.command_timeout" => file.tools.command_timeout = Some(word(text)?),
+        "tools.readable" => file.tools.readable = Some(listed(text).map(Into::into).collect()),
+        "tools.writable" => file.tools.writable = Some(listed(text).map(Into::into).collect()),
+        "tools.deny_tcp" => file.tools.deny_tcp = Some(number(text)?),
+        "tools.pass" => file.tools.pass = Some(listed(text).map(str::to_owned).collect()),
+        _ => return compose(&mut file.compose, path, text),
+    }
+    Ok(())
+}
+
+fn compose(section: &mut ComposeSection, path: &str, text: &str) -> Result<(), String> {
+    match path {
+        "compose.enabled" => section.enabled = Some(number(text)?),
+        "compose.backend" => section.backend = Some(text.to_owned()),
+        "compose.model" => section.model = Some(text.to_owned()),
+        "compose.temperature" => section.temperature = Some(Ratio::try_from(number::<f64>(text)?)?),
+        "compose.max_tokens" => section.max_tokens = Some(number(text)?),
+        "compose.guidance" => section.guidance = Some(text.to_owned()),
         _ => return Err("this key cannot be set by a variable".to_owned()),
     }
     Ok(())
+}
+
+/// Reads a list with commas.
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
 fn word<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
@@ -113,7 +138,7 @@ mod tests {
     #[test]
     fn every_key_outside_of_lists_can_be_set_by_its_variable() {
         for key in KEYS.iter().filter(|key| keys::variable(key.path).is_some()) {
-            let accepted = ["1", "true", "reject", "default", "auto", "digest", "name=value"]
+            let accepted = ["1", "true", "reject", "default", "auto", "digest", "ask", "name=value"]
                 .iter()
                 .any(|text| set(&mut FileConfig::default(), key.path, text).is_ok());
             assert!(accepted, "{}", key.path);

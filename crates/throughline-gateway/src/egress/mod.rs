@@ -5,24 +5,34 @@
 //! backend's work on the answer that nobody wants any more.
 
 mod credentials;
+mod reel;
 
 pub use credentials::Presented;
+pub use reel::{Reel, Take};
 
 use crate::config::{Backend, Choice, Credential};
 use crate::secret::Secret;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::sync::Arc;
 use std::time::Duration;
 use throughline_core::{Dialect, Text};
 
 /// The way to one backend.
 #[derive(Clone, Debug)]
 pub struct Egress {
-    client: reqwest::Client,
+    line: Line,
     base_url: String,
     dialect: Dialect,
     credential: Credential,
     headers: HeaderMap,
+}
+
+/// Where answers come from.
+#[derive(Clone, Debug)]
+enum Line {
+    Live(reqwest::Client),
+    Recorded(Arc<Reel>),
 }
 
 /// A request to a backend.
@@ -45,7 +55,14 @@ pub struct Answered {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    body: reqwest::Response,
+    body: Body,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+enum Body {
+    Live(reqwest::Response),
+    Recorded(reel::Playing),
 }
 
 /// Why no answer came.
@@ -99,7 +116,7 @@ impl Egress {
             Some((name, HeaderValue::from_str(value.expose()).ok()?))
         };
         Ok(Self {
-            client,
+            line: Line::Live(client),
             base_url,
             dialect: backend.dialect,
             credential: backend.credential.clone(),
@@ -107,15 +124,26 @@ impl Egress {
         })
     }
 
+    /// Returns a way that leads to no backend but to what the record has of one.
+    #[must_use]
+    pub fn recorded(dialect: Dialect, reel: Arc<Reel>) -> Self {
+        let (base_url, headers) = (String::new(), HeaderMap::new());
+        Self { line: Line::Recorded(reel), base_url, dialect, credential: Credential::None, headers }
+    }
+
     /// Sends a request and waits for the head of the answer.
     ///
     /// # Errors
     /// When no head of an answer came. A status that says no is an answer.
     pub async fn post(&self, request: Request<'_>) -> Result<Answered, EgressError> {
+        let client = match &self.line {
+            Line::Live(client) => client,
+            Line::Recorded(reel) => return reel.play(),
+        };
         let url = format!("{}{}", self.base_url, request.path);
         let mut headers = self.headers(&request);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let sent = self.client.post(url).headers(headers).body(request.body).send().await;
+        let sent = client.post(url).headers(headers).body(request.body).send().await;
         sent.map(Answered::from).map_err(|error| EgressError::of(&error))
     }
 
@@ -124,10 +152,13 @@ impl Egress {
     /// # Errors
     /// When no head of an answer came.
     pub async fn fetch(&self, path: &str, presented: &Presented) -> Result<Answered, EgressError> {
+        let Line::Live(client) = &self.line else {
+            return Err(EgressError::Connect("a replay asks nobody".to_owned()));
+        };
         let forwarded = HeaderMap::new();
         let request = Request { path, body: Bytes::new(), presented, forwarded: &forwarded };
         let url = format!("{}{path}", self.base_url);
-        let sent = self.client.get(url).headers(self.headers(&request)).send().await;
+        let sent = client.get(url).headers(self.headers(&request)).send().await;
         sent.map(Answered::from).map_err(|error| EgressError::of(&error))
     }
 
@@ -158,7 +189,7 @@ fn with_protocol(builder: reqwest::ClientBuilder, http2: Choice) -> reqwest::Cli
 
 impl From<reqwest::Response> for Answered {
     fn from(body: reqwest::Response) -> Self {
-        Self { status: body.status().as_u16(), headers: body.headers().clone(), body }
+        Self { status: body.status().as_u16(), headers: body.headers().clone(), body: Body::Live(body) }
     }
 }
 
@@ -175,7 +206,10 @@ impl Answered {
     /// # Errors
     /// When the connection broke or was silent for too long.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
-        self.body.chunk().await.map_err(|error| EgressError::of(&error))
+        match &mut self.body {
+            Body::Live(body) => body.chunk().await.map_err(|error| EgressError::of(&error)),
+            Body::Recorded(playing) => Ok(playing.chunk().await),
+        }
     }
 
     /// Waits for the whole body.
@@ -183,7 +217,10 @@ impl Answered {
     /// # Errors
     /// When the connection broke or was silent for too long.
     pub async fn whole(self) -> Result<Bytes, EgressError> {
-        self.body.bytes().await.map_err(|error| EgressError::of(&error))
+        match self.body {
+            Body::Live(body) => body.bytes().await.map_err(|error| EgressError::of(&error)),
+            Body::Recorded(playing) => Ok(playing.whole()),
+        }
     }
 
     /// Returns how long the backend asks to be left alone.

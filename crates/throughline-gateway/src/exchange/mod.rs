@@ -28,6 +28,7 @@ mod recall;
 mod recollection;
 mod record;
 mod relay;
+mod round;
 mod sizing;
 mod stretch;
 mod summary;
@@ -39,6 +40,9 @@ pub use identity::{CONVERSATION_HEADER, conversation_mark};
 pub use known::Knowledge;
 pub use place::SIDE_QUESTIONS;
 pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
+pub(crate) use recollection::{lines, snippets};
+pub(crate) use record::REFUSED;
+pub(crate) use round::{CANCELLED, Heard, Listener, hear};
 
 use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
 use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};
@@ -63,8 +67,8 @@ use recall::Recalls;
 use record::Recorder;
 use std::sync::Arc;
 use std::time::Instant;
-use throughline_core::{Ask, Continued, ConversationId, Dialect, Failure, FailureKind, Kind, Text};
-use throughline_store::{Batch, ExchangeId, Moment, Scope, Standing, StoreError, Write};
+use throughline_core::{Ask, Continued, ConversationId, Dialect, EntryId, Failure, FailureKind, Kind, Text};
+use throughline_store::{Batch, ExchangeId, Moment, ProviderEvent, Scope, Standing, StoreError, Write};
 use throughline_wire::{Stamp, status_of};
 
 /// The header by which a client chooses a backend.
@@ -83,6 +87,19 @@ pub struct Incoming {
     pub remembered: Option<Text>,
     /// What is to become of it.
     pub purpose: Purpose,
+    /// What is settled already about a request of our own, made for a turn.
+    pub own: Option<Own>,
+}
+
+/// What is settled already about a request of our own.
+#[derive(Clone, Debug)]
+pub struct Own {
+    /// The id of the exchange.
+    pub exchange: Text,
+    /// The entry that it goes on from, in the conversation that it names.
+    pub behind: Option<EntryId>,
+    /// What the record is told about it, beside the events of the provider.
+    pub note: Option<ProviderEvent>,
 }
 
 /// What is to become of a request.
@@ -115,6 +132,8 @@ struct Running {
     recalls: Recalls,
     stamp: Stamp,
     reading: Reading,
+    /// Whether the answer is for ourselves, so that it is kept in frames and written in no dialect.
+    listens: bool,
 }
 
 /// Answers a request.
@@ -137,7 +156,8 @@ impl Running {
     async fn begin(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Self, Failure> {
         let arrived = Instant::now();
         let setup = gateway.setup();
-        let id = mint();
+        let made = incoming.own.clone();
+        let id = made.as_ref().map_or_else(mint, |own| own.exchange.to_string());
         let fresh = ConversationId::new(format!("conv_{id}"));
         let (headers, purpose) = (incoming.headers.clone(), incoming.purpose);
         let mut trace = setup.tracer.as_ref().map(|tracer| Trace::begin(tracer, &headers, arrived));
@@ -161,6 +181,8 @@ impl Running {
         let cause = Cause::of(route.reason, &standing, &placed.conversation, ask.model.as_deref());
         let recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
         let mut recorder = recorder.traced(trace);
+        let listens = made.is_some();
+        recorder.note = made.and_then(|own| own.note);
         recorder.begin(&placed, &ask, now());
         let stamp = Stamp {
             id: id.into(),
@@ -187,6 +209,7 @@ impl Running {
             recalls: Recalls::default(),
             stamp,
             reading,
+            listens,
         })
     }
 
@@ -205,7 +228,9 @@ impl Running {
         while let Some(step) = attempts.next_step() {
             match step {
                 Step::Send { leg, form, after, .. } => {
-                    tokio::time::sleep(after).await;
+                    if self.gateway.waits {
+                        tokio::time::sleep(after).await;
+                    }
                     match self.open((leg, form), None).await {
                         Ok(answer) => {
                             if answer.prompted.report.strategy == BRIEF && !answer.prompted.shows_tools {

@@ -7,7 +7,8 @@ use super::clients::reasoning_events;
 use super::permit::Permit;
 use super::planning::Planned;
 use super::prompting::{Prompted, Showing};
-use super::relay::Relay;
+use super::record::{REFUSED, Recorder};
+use super::relay::{Relay, Way};
 use super::sizing::Sizing;
 use super::{Running, backend_failed, record, unrecorded};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
@@ -162,6 +163,13 @@ impl Running {
         self.remember(lessons).await;
     }
 
+    /// Writes what an attempt brought that failed before its answer began: another one may follow.
+    async fn take_down(&mut self, events: Vec<ProviderEvent>) {
+        if let Err(error) = self.recorder.flush(events).await {
+            tracing::warn!(%error, "the events of a failed attempt were not recorded");
+        }
+    }
+
     async fn send(&self, prompted: &Prompted, body: Bytes) -> Result<Answered, EgressError> {
         let backend = &prompted.destination.backend;
         let Some(egress) = self.setup.egress.get(&backend.name) else {
@@ -193,7 +201,7 @@ async fn read(
 ) -> Result<Answer, (Failed, Failure)> {
     let dialect = prompted.destination.backend.dialect;
     if answered.status >= 400 {
-        return Err(refused(answered, dialect).await);
+        return Err(refused(answered, dialect, &mut running.recorder).await);
     }
     if !answered.is_stream() {
         return read_whole(answered, prompted, &Permit::of(&running.ask)).await;
@@ -201,20 +209,29 @@ async fn read(
     if let Some(relay) = resumed {
         relay.resume(dialect, prompted.restorer.clone(), running.recalls.are_used_up());
         let (mut answered, mut out) = (answered, String::new());
-        begin(&mut answered, relay, &mut out).await?;
+        if let Err(failed) = begin(&mut answered, relay, &mut out).await {
+            running.take_down(relay.take_events()).await;
+            return Err(failed);
+        }
         return Ok(Answer::Rest(Box::new((answered, out))));
     }
     let input_tokens = match &mut running.recorder.sizing {
-        Some(sizing) if !prompted.forwards => sizing.tokens().await,
+        Some(sizing) if !prompted.forwards && !running.listens => sizing.tokens().await,
         None if prompted.abridged => u64::try_from(prompted.body.len() / BYTES_PER_TOKEN).ok(),
         Some(_) | None => None,
     };
-    let mut way = prompted.way(&running.ask, &running.stamp, input_tokens);
+    let mut way = match running.listens {
+        true => Way::Keep(Vec::new()),
+        false => prompted.way(&running.ask, &running.stamp, input_tokens),
+    };
     way.name_reasoning(reasoning_events(&running.headers));
     let curtain = running.recalls.curtain();
     let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask), curtain);
     let (mut answered, mut out) = (answered, String::new());
-    begin(&mut answered, &mut relay, &mut out).await?;
+    if let Err(failed) = begin(&mut answered, &mut relay, &mut out).await {
+        running.take_down(relay.take_events()).await;
+        return Err(failed);
+    }
     Ok(Answer::Stream(Box::new((answered, relay, out))))
 }
 
@@ -262,11 +279,16 @@ async fn read_whole(
 }
 
 /// Reads the refusal of a backend.
-async fn refused(answered: Answered, dialect: Dialect) -> (Failed, Failure) {
+async fn refused(answered: Answered, dialect: Dialect, recorder: &mut Recorder) -> (Failed, Failure) {
     let status = answered.status;
     let retry_after = answered.retry_after();
     let body = answered.whole().await.unwrap_or_default();
-    let failure = decode_error(dialect, status, &String::from_utf8_lossy(&body));
+    let body = String::from_utf8_lossy(&body);
+    let failure = decode_error(dialect, status, &body);
+    let said = ProviderEvent { at: now(), name: Some(Text::from_static(REFUSED)), data: Text::from(&*body) };
+    if let Err(error) = recorder.flush(vec![said]).await {
+        tracing::warn!(%error, "the words of a refusal were not recorded");
+    }
     let rejection = rejection(status, &failure);
     (Failed::Status { status, retry_after, rejection }, failure)
 }

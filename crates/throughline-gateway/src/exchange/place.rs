@@ -90,8 +90,16 @@ pub enum PlaceError {
     Store(#[from] StoreError),
 }
 
-/// Finds the place of a request; `fresh` is the id of the conversation that it begins, if it begins one, and
-/// `remembered` the response that it may continue although that was not to be stored.
+/// What is known about the past of a request beyond what the request says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Past<'a> {
+    /// The response that it may continue although that was not to be stored.
+    pub remembered: Option<&'a Text>,
+    /// The entry that it goes on from in its conversation, if not the one that was added last.
+    pub behind: Option<&'a EntryId>,
+}
+
+/// Finds the place of a request; `fresh` is the id of the conversation that it begins, if it begins one.
 ///
 /// # Errors
 /// When the request leans on something that is not in the history, or the history cannot be read.
@@ -99,15 +107,15 @@ pub async fn place(
     history: &dyn History,
     claim: Claim,
     ask: &Ask,
-    remembered: Option<&Text>,
+    past: Past<'_>,
     fresh: ConversationId,
 ) -> Result<Placed, PlaceError> {
     let mut placed = match (&ask.previous, &ask.conversation) {
         (Some(_), Some(_)) => return Err(PlaceError::TwoPasts),
         (Some(previous), None) => {
-            behind_response(history, previous, ask, remembered == Some(previous)).await?
+            behind_response(history, previous, ask, past.remembered == Some(previous)).await?
         }
-        (None, Some(conversation)) => behind_conversation(history, conversation, ask).await?,
+        (None, Some(conversation)) => behind_conversation(history, conversation, ask, past.behind).await?,
         (None, None) => {
             let compacted = match claim {
                 Claim::Nothing => compact::conversation_of(history, ask).await?,
@@ -145,8 +153,13 @@ fn check_results(ask: &Ask, history: &[Entry]) -> Result<(), PlaceError> {
     Ok(())
 }
 
-/// Goes on from what was last added to a conversation.
-async fn behind_conversation(history: &dyn History, id: &Text, ask: &Ask) -> Result<Placed, PlaceError> {
+/// Goes on from an entry of a conversation, or from what was last added to it.
+async fn behind_conversation(
+    history: &dyn History,
+    id: &Text,
+    ask: &Ask,
+    behind: Option<&EntryId>,
+) -> Result<Placed, PlaceError> {
     let located = history.locate(Locate::Conversation(ConversationId::new(id.clone()))).await?;
     let Located { conversation, entry: parent, .. } =
         located.ok_or_else(|| PlaceError::NoSuchConversation(id.clone()))?;
@@ -154,6 +167,7 @@ async fn behind_conversation(history: &dyn History, id: &Text, ask: &Ask) -> Res
     if said.items.iter().any(|exchange| exchange.response.as_ref().is_some_and(|mark| mark.deleted)) {
         return Err(PlaceError::NoSuchConversation(id.clone()));
     }
+    let parent = behind.cloned().or(parent);
     let known = branch(history, parent.as_ref()).await?;
     let history = joined(ask, known, 0);
     Ok(Placed {

@@ -32,11 +32,11 @@ impl Reading {
         incoming: Incoming,
         fresh: ConversationId,
     ) -> Result<(Self, Ask, Placed), Failure> {
-        let Incoming { dialect, headers, body, remembered, purpose } = incoming;
+        let Incoming { dialect, headers, body, remembered, purpose, own } = incoming;
         let body: Arc<str> = body.into();
         // Whatever else is done with a history is done with all of it.
         let address = gateway.knowledge.address(dialect, identity::session(&headers), &body);
-        let address = address.filter(|_| purpose == Purpose::Answer);
+        let address = address.filter(|_| purpose == Purpose::Answer && own.is_none());
         let known = address.as_ref().and_then(|address| gateway.knowledge.recall(address, &body));
         let mut reading = Self { body, address, known };
         let misplaced = |error: PlaceError| misplaced(gateway, &error);
@@ -51,7 +51,9 @@ impl Reading {
         let ask = reading.decode(dialect)?;
         background::check(&ask)?;
         let claim = identity::claim(&headers, &ask);
-        let placed = place::place(&*gateway.history, claim, &ask, remembered.as_ref(), fresh);
+        let behind = own.and_then(|own| own.behind);
+        let past = place::Past { remembered: remembered.as_ref(), behind: behind.as_ref() };
+        let placed = place::place(&*gateway.history, claim, &ask, past, fresh);
         let placed = placed.await.map_err(misplaced)?;
         Ok((reading, ask, placed))
     }

@@ -134,7 +134,7 @@ fn pair(
 }
 
 /// Returns the lines of a text from one to another, as many as can be given back at once.
-fn lines(text: &str, from: Option<u64>, to: Option<u64>) -> Result<String, RecollectError> {
+pub(crate) fn lines(text: &str, from: Option<u64>, to: Option<u64>) -> Result<String, RecollectError> {
     let all: Vec<&str> = text.split_inclusive('\n').collect();
     let index = |line: u64| usize::try_from(line).unwrap_or(usize::MAX);
     let first = from.map_or(0, |line| index(line).saturating_sub(1));
@@ -200,7 +200,7 @@ fn search(words: &[String], pairs: &[Found], entries: &[Entry], tool: &Text) -> 
 }
 
 /// Returns the lines of a text in which one of the words occurs, the first few of them.
-fn snippets(words: &[String], text: &str) -> String {
+pub(crate) fn snippets(words: &[String], text: &str) -> String {
     let has_word = |line: &str| {
         let line = line.to_lowercase();
         words.iter().any(|word| line.contains(word))

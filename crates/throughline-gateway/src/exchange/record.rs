@@ -34,6 +34,8 @@ pub struct Recorder {
     pub shown: Vec<Entry>,
     /// The backend that takes over with the answer, if one does.
     pub handover: Option<Handover>,
+    /// What the record is told about the exchange itself, with its first attempt.
+    pub note: Option<ProviderEvent>,
     /// The last entry of those answers.
     tip: Option<EntryId>,
     passes: bool,
@@ -60,6 +62,9 @@ struct Pending {
 const PENDING_BYTES_MAX: usize = 64 * 1024;
 const PENDING_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// The event that holds the body with which a backend refused an attempt.
+pub const REFUSED: &str = "throughline.refused";
+
 impl Recorder {
     /// Begins the record of an exchange whose request was read whole at `arrived`; with `passes`, failures to
     /// write do not fail the exchange.
@@ -74,6 +79,7 @@ impl Recorder {
             sizing: None,
             shown: Vec::new(),
             handover: None,
+            note: None,
             tip: None,
             passes,
             opening: Vec::new(),
@@ -111,6 +117,12 @@ impl Recorder {
     pub fn last_failure(&self) -> Option<Text> {
         let counts = |attempt: &&Attempt| attempt.strategy.as_deref() != Some(SUMMARY);
         self.exchange.attempts.iter().rev().filter(counts).find_map(|attempt| attempt.failure.clone())
+    }
+
+    /// Returns how many attempts were made.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        u32::try_from(self.exchange.attempts.len()).unwrap_or(u32::MAX)
     }
 
     /// Returns the last entry before the answer.
@@ -178,6 +190,13 @@ impl Recorder {
         let is_first = !self.opening.is_empty();
         let mut writes = self.with_opening(Vec::new());
         writes.push(Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body });
+        if let Some(note) = self.note.take() {
+            writes.push(Write::Events {
+                exchange: self.exchange.id.clone(),
+                attempt: number,
+                events: vec![note],
+            });
+        }
         self.append(if is_first { Batch::durable(writes) } else { Batch::relaxed(writes) }).await?;
         self.trace.iter_mut().for_each(Trace::attempt);
         if number == 0 {
@@ -200,6 +219,18 @@ impl Recorder {
             attempt.failure = failure;
             attempt.ended = Some(now);
         }
+    }
+
+    /// Writes what a backend said before the attempt under way failed, without waiting for the disk.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn flush(&mut self, events: Vec<ProviderEvent>) -> Result<(), StoreError> {
+        if events.is_empty() && self.pending.events.is_empty() {
+            return Ok(());
+        }
+        let write = self.events_write(events);
+        self.append(Batch::relaxed(vec![write])).await
     }
 
     /// Takes down events that have come, and writes them every so often, without waiting for the disk.
@@ -280,6 +311,21 @@ impl Recorder {
         self.exchange.ended = Some(now);
         self.exchange.ending = Some(Text::from_static("failed"));
         self.exchange.status = Some(status);
+        self.count();
+        let writes = self.ending_writes();
+        self.append(Batch::durable(writes)).await?;
+        self.log();
+        Ok(())
+    }
+
+    /// Writes that it was called off before there was an answer.
+    ///
+    /// # Errors
+    /// When the history cannot be written, unless that is to be passed over.
+    pub async fn cancel(&mut self, now: Moment) -> Result<(), StoreError> {
+        self.attempt_ended(None, Some(Text::from_static("called off")), now);
+        self.exchange.ended = Some(now);
+        self.exchange.ending = Some(word_of(&Ending::Cancelled));
         self.count();
         let writes = self.ending_writes();
         self.append(Batch::durable(writes)).await?;

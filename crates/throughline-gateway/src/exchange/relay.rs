@@ -48,6 +48,8 @@ pub enum Way {
     },
     /// Written anew.
     Translate(Box<StreamEncoder>),
+    /// Not at all: it is the gateway itself, which is handed the frames.
+    Keep(Vec<Frame>),
 }
 
 /// What the client calls by another name than the backend, or the backend was not told of.
@@ -218,6 +220,14 @@ impl Relay {
         std::mem::take(&mut self.events)
     }
 
+    /// Returns the frames that came since this was last asked, where the client is the gateway itself.
+    pub fn take_frames(&mut self) -> Vec<Frame> {
+        match &mut self.way {
+            Way::Keep(frames) => std::mem::take(frames),
+            Way::Forward { .. } | Way::Translate(_) => Vec::new(),
+        }
+    }
+
     /// Returns the whole answer as a forwarded stream gave it at its end, where the dialect does that.
     pub fn take_whole(&mut self) -> Option<Text> {
         self.whole.take()
@@ -294,8 +304,15 @@ impl Relay {
     }
 
     fn translate(&mut self, frame: &Frame, out: &mut String) {
-        let Way::Translate(encoder) = &mut self.way else { return };
+        if matches!(self.way, Way::Forward { .. }) {
+            return;
+        }
         let Some(frame) = self.curtain.handle_frame(frame) else { return };
+        let encoder = match &mut self.way {
+            Way::Translate(encoder) => encoder,
+            Way::Keep(frames) => return frames.push(frame),
+            Way::Forward { .. } => return,
+        };
         let mut events: Vec<Outgoing> = Vec::new();
         encoder.handle_frame(&frame, &mut events);
         let target = if self.ending.is_some() { &mut self.closing } else { out };

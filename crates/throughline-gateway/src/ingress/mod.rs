@@ -146,7 +146,14 @@ async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Resul
         || own(FailureKind::TimedOut, "throughline_request_timeout", "the body took too long to arrive");
     let bytes = read.map_err(|_| late())?.map_err(|_| body::too_large(limits.body_bytes))?;
     let body = body::text(&head.headers, bytes, limits.body_bytes).await?;
-    Ok(Incoming { dialect, headers: head.headers, body, remembered: None, purpose: Purpose::Answer })
+    Ok(Incoming {
+        dialect,
+        headers: head.headers,
+        body,
+        remembered: None,
+        purpose: Purpose::Answer,
+        own: None,
+    })
 }
 
 /// Says whether the headers of a request are within the limits.

@@ -171,6 +171,7 @@ impl Connection {
             body: create.body,
             remembered: self.remembered.clone(),
             purpose: create.purpose,
+            own: None,
         };
         let room = Arc::clone(&self.ingress.room);
         let Ok(permit) = room.try_acquire() else {

@@ -37,6 +37,7 @@ mod socket;
 mod state;
 mod stream;
 mod traces;
+mod turns;
 mod unwritable;
 mod ways;
 mod websocket;

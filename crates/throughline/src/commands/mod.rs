@@ -12,6 +12,8 @@ mod export;
 mod history;
 mod import;
 mod ls;
+mod replay;
+mod run;
 mod search;
 mod serve;
 mod show;
@@ -22,12 +24,16 @@ use crate::args::{Args, Command};
 use crate::exit::CommandError;
 use crate::output;
 use clap::CommandFactory;
+pub use run::CONFINED_SHELL;
 
 /// Runs the command that was asked for.
 pub fn run(args: &Args) -> Result<(), CommandError> {
     refuse_idle_options(args)?;
     match &args.command {
         Command::Serve { listen } => serve::run(listen.as_deref(), args),
+        Command::Run(asked) => run::run(asked, args),
+        Command::Chat(asked) => run::chat(asked, args),
+        Command::Replay(asked) => replay::run(asked, args),
         Command::Use(asked) => switch::run(asked, args),
         Command::Backends => backends::run(args),
         Command::Doctor { probe } => doctor::run(*probe, args),

@@ -14,6 +14,7 @@ mod env;
 mod killed;
 mod record;
 mod reload;
+mod run;
 mod sessions;
 mod sim;
 mod ways;

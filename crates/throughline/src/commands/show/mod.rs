@@ -9,7 +9,8 @@ use super::history;
 use crate::args::{Args, View};
 use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
-use throughline_core::{ConversationId, EntryId, Handover, Kind, Role, Text, Thought};
+use throughline_core::{ConversationId, EntryId, Handover, Kind, Role, Said, Text, Thought};
+use throughline_gateway::turn::compose;
 use throughline_gateway::view::{self, Pair};
 use throughline_store::{Conversations, Entries, History, Kept};
 
@@ -63,8 +64,11 @@ async fn heading(history: &dyn History, id: &ConversationId, ink: &Ink) -> Resul
 /// the full view.
 fn talk(branch: &[Kept]) -> Vec<&Kept> {
     let is_talk = |kept: &&Kept| {
-        let role = kept.entry.as_said().map(|said| said.role);
-        matches!(role, Some(Role::User | Role::Assistant)) || matches!(kept.entry.kind, Kind::HandedOver(_))
+        // What a composing model is told stands in the user's role, and is not the user's.
+        let is_ours = |said: &Said| view::text_of(&said.parts).starts_with(compose::TAG);
+        let said = kept.entry.as_said().filter(|said| !is_ours(said));
+        matches!(said.map(|said| said.role), Some(Role::User | Role::Assistant))
+            || matches!(kept.entry.kind, Kind::HandedOver(_))
     };
     branch.iter().filter(is_talk).collect()
 }

@@ -1,0 +1,60 @@
+//! Compose: a second model writes the answer from what the tools gave (R13).
+//!
+//! It sees the whole conversation, raw results and the first model's words included, and all of that stays in the
+//! record. What it is told comes last and in the user's role, since some backends take nothing else behind an answer; a
+//! tag says that it is not the user who says it.
+
+use throughline_core::{ConversationId, Text};
+use throughline_wire::json::Writer;
+
+/// How the answer is composed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compose {
+    /// The backend, if not the one that answered.
+    pub backend: Option<Text>,
+    /// The model, if not the backend's own choice.
+    pub model: Option<Text>,
+    /// Its temperature, as it is written.
+    pub temperature: Option<Text>,
+    /// The most tokens it may answer with.
+    pub max_tokens: Option<u64>,
+    /// What it is told.
+    pub guidance: Text,
+}
+
+/// What it is told, unless the configuration says otherwise.
+pub const GUIDANCE: &str = "Write the final answer to the user's last request, from the results of the tools above. \
+    Say what was found or done, and what failed. Leave out raw JSON, ids and tool names unless they help the user. Do \
+    not call tools, and add nothing that the results do not show.";
+
+/// What the words begin with that tell it what to do.
+pub const TAG: &str = "<compose>";
+
+impl Compose {
+    /// Returns the request that asks for the answer.
+    pub(super) fn body(&self, conversation: &ConversationId) -> String {
+        let mut writer = Writer::new();
+        writer.begin_object();
+        if let Some(model) = &self.model {
+            writer.field_str("model", model);
+        }
+        writer.field_str("conversation", conversation.as_str());
+        writer.key("input");
+        writer.begin_array();
+        writer.begin_object();
+        writer.field_str("type", "message");
+        writer.field_str("role", "user");
+        writer.field_str("content", &format!("{TAG}\n{}\n</compose>", self.guidance));
+        writer.end_object();
+        writer.end_array();
+        if let Some(temperature) = &self.temperature {
+            writer.field_raw("temperature", temperature);
+        }
+        if let Some(max_tokens) = self.max_tokens {
+            writer.field_uint("max_output_tokens", max_tokens);
+        }
+        writer.field_bool("stream", true);
+        writer.end_object();
+        writer.into_string()
+    }
+}

@@ -1,0 +1,310 @@
+//! A turn as it was recorded and as it was driven again, compared.
+
+use super::Tape;
+use crate::turn::{is_note, note};
+use throughline_core::{Text, Usage};
+use throughline_store::{
+    Attempt, Exchange, ExchangeId, Exchanges, History, ProviderEvent, Recording, StoreError, Which,
+};
+use throughline_wire::json::{Document, Kind, Node};
+
+/// Something that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Which request it is about, from 1; none where it is about the whole.
+    pub request: Option<usize>,
+    /// What differs.
+    pub place: Place,
+    /// Where in it, if it is JSON.
+    pub path: String,
+    /// As it was recorded.
+    pub recorded: String,
+    /// As it came out now.
+    pub replayed: String,
+}
+
+/// What differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The body of a request.
+    Request,
+    /// How an attempt was made, and what came of it.
+    Attempt,
+    /// The entries of the request.
+    Before,
+    /// The events of an answer, by their digest.
+    Events,
+    /// The entries of the answer.
+    After,
+    /// How an answer ended, or what it took.
+    Ending,
+    /// Which call was run.
+    Call,
+    /// What was noted about calls and the turn.
+    Note,
+    /// Whether there is such a request at all.
+    Presence,
+}
+
+/// So much of a value is shown around the place where it differs.
+const AROUND: usize = 60;
+
+impl Place {
+    /// Returns what it is, for people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Request => "the body of the request",
+            Self::Attempt => "the attempt",
+            Self::Before => "the entries of the request",
+            Self::Events => "the events of the answer",
+            Self::After => "the entries of the answer",
+            Self::Ending => "the end of the answer",
+            Self::Call => "the call that is run",
+            Self::Note => "what is noted",
+            Self::Presence => "the request",
+        }
+    }
+}
+
+impl Difference {
+    pub(super) fn call(recorded: &Text, replayed: &Text) -> Self {
+        Self::new(None, Place::Call, "", recorded, replayed)
+    }
+
+    fn new(request: Option<usize>, place: Place, path: &str, recorded: &str, replayed: &str) -> Self {
+        let (recorded, replayed) = excerpts(recorded, replayed);
+        Self { request, place, path: path.to_owned(), recorded, replayed }
+    }
+
+    /// Returns what it is sorted by: the first one is what the others follow from.
+    pub(super) fn order(&self) -> (usize, Place) {
+        (self.request.unwrap_or(usize::MAX), self.place)
+    }
+}
+
+/// Compares a turn with how it was driven again.
+///
+/// Under other settings (`is_other`) every request is made in another way; then only what was sent counts.
+pub(super) async fn turns(
+    tape: &Tape,
+    copy: &dyn History,
+    is_other: bool,
+) -> Result<Vec<Difference>, StoreError> {
+    let mut differences = Vec::new();
+    for (at, (recorded, recording)) in tape.exchanges.iter().enumerate() {
+        let replayed = one(copy, &recorded.id).await?;
+        let Some((replayed, replay)) = replayed else {
+            differences.push(Difference::new(Some(at + 1), Place::Presence, "", "is there", "is not made"));
+            continue;
+        };
+        let mut pair = Pair { request: at + 1, is_other, differences: &mut differences };
+        pair.compare((recorded, recording), (&replayed, &replay), tape.ended.is_some());
+    }
+    let driven = crate::view::exchanges(copy, &tape.conversation).await?;
+    let own: Vec<&Exchange> = driven.iter().filter(|exchange| is_of(exchange, &tape.turn)).collect();
+    if tape.ended.is_some() && own.len() > tape.exchanges.len() {
+        let more = format!("{} more", own.len() - tape.exchanges.len());
+        differences.push(Difference::new(
+            Some(tape.exchanges.len() + 1),
+            Place::Presence,
+            "",
+            "is not there",
+            &more,
+        ));
+    }
+    Ok(differences)
+}
+
+fn is_of(exchange: &Exchange, turn: &str) -> bool {
+    exchange.client.as_deref().is_some_and(|client| client.ends_with(turn))
+}
+
+async fn one(history: &dyn History, id: &ExchangeId) -> Result<Option<(Exchange, Recording)>, StoreError> {
+    let found = history.exchanges(Exchanges::One(id.clone())).await?.items.into_iter().next();
+    let Some(exchange) = found else { return Ok(None) };
+    let recording = history.recording(id.clone(), Which::Everything).await?;
+    Ok(Some((exchange, recording)))
+}
+
+struct Pair<'d> {
+    request: usize,
+    is_other: bool,
+    differences: &'d mut Vec<Difference>,
+}
+
+impl Pair<'_> {
+    fn compare(
+        &mut self,
+        (recorded, recording): (&Exchange, &Recording),
+        (replayed, replay): (&Exchange, &Recording),
+        is_finished: bool,
+    ) {
+        for (attempt, body) in &recording.sent {
+            let other = replay.sent.iter().find(|(at, _)| at == attempt).map(|(_, body)| body);
+            match other {
+                Some(other) if other == body => {}
+                Some(other) => self.bodies(body, other),
+                None => self.differ(Place::Presence, "is there", "is not made"),
+            }
+        }
+        let id = |entry: &Option<throughline_core::EntryId>| {
+            entry.as_ref().map_or("none", |id| id.as_str()).to_owned()
+        };
+        self.same(Place::Before, &id(&recorded.before), &id(&replayed.before));
+        if recorded.ended.is_none() {
+            return;
+        }
+        if !self.is_other {
+            self.same(Place::Attempt, &attempts(&recorded.attempts), &attempts(&replayed.attempts));
+        }
+        self.same(Place::After, &id(&recorded.after), &id(&replayed.after));
+        self.same(Place::Ending, &ending(recorded), &ending(replayed));
+        let mine = notes(recording);
+        let others = notes(replay);
+        for (at, note) in mine.iter().enumerate() {
+            match others.get(at) {
+                Some(other) => self.notes(note, other),
+                None if is_finished => self.differ(Place::Note, &note::timeless(note), "nothing"),
+                None => {}
+            }
+        }
+        if let Some(more) = others.get(mine.len()).filter(|_| is_finished) {
+            self.differ(Place::Note, "nothing", &note::timeless(more));
+        }
+    }
+
+    fn notes(&mut self, one: &ProviderEvent, other: &ProviderEvent) {
+        let place = if one.name.as_deref() == Some(note::ANSWER) { Place::Events } else { Place::Note };
+        let (one, other) = (note::timeless(one), note::timeless(other));
+        self.same(place, &one, &other);
+    }
+
+    fn bodies(&mut self, recorded: &[u8], replayed: &[u8]) {
+        let (one, other) = (String::from_utf8_lossy(recorded), String::from_utf8_lossy(replayed));
+        let (path, one, other) = pinpointed(&one, &other);
+        self.differences.push(Difference::new(Some(self.request), Place::Request, &path, &one, &other));
+    }
+
+    fn same(&mut self, place: Place, one: &str, other: &str) {
+        if one != other {
+            let (path, one, other) = pinpointed(one, other);
+            self.differences.push(Difference::new(Some(self.request), place, &path, &one, &other));
+        }
+    }
+
+    fn differ(&mut self, place: Place, one: &str, other: &str) {
+        self.differences.push(Difference::new(Some(self.request), place, "", one, other));
+    }
+}
+
+fn notes(recording: &Recording) -> Vec<&ProviderEvent> {
+    let events = recording.events.iter().map(|(_, event)| event);
+    let compared = |event: &&ProviderEvent| is_note(event) && event.name.as_deref() != Some(note::BEGUN);
+    events.filter(compared).collect()
+}
+
+fn attempts(attempts: &[Attempt]) -> String {
+    let line = |attempt: &Attempt| {
+        let text = |text: &Option<Text>| text.as_deref().unwrap_or("-").to_owned();
+        let status = attempt.status.map_or("-".to_owned(), |status| status.to_string());
+        format!(
+            "{} {} {} {status} {} {}",
+            attempt.backend,
+            text(&attempt.model),
+            text(&attempt.strategy),
+            text(&attempt.failure),
+            text(&attempt.report)
+        )
+    };
+    attempts.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn ending(exchange: &Exchange) -> String {
+    let usage = exchange.usage.map(|usage| {
+        let Usage { input, cache_read, cache_written, output, reasoning } = usage;
+        format!(" {input}/{cache_read}/{cache_written} in, {output}/{reasoning} out")
+    });
+    format!("{}{}", exchange.ending.as_deref().unwrap_or("none"), usage.unwrap_or_default())
+}
+
+/// Returns where two texts differ first, if they are JSON, and what stands there.
+fn pinpointed(one: &str, other: &str) -> (String, String, String) {
+    let documents = Document::parse(one).ok().zip(Document::parse(other).ok());
+    let found = documents.as_ref().and_then(|(a, b)| first(a.root(), b.root()));
+    match found {
+        Some((Some(one), Some(other))) => (one.path(), one.raw().to_owned(), other.raw().to_owned()),
+        Some((Some(one), None)) => (one.path(), one.raw().to_owned(), "nothing".to_owned()),
+        Some((None, Some(other))) => (other.path(), "nothing".to_owned(), other.raw().to_owned()),
+        _ => (String::new(), one.to_owned(), other.to_owned()),
+    }
+}
+
+/// Returns the innermost values that differ first.
+fn first<'d>(one: Node<'d>, other: Node<'d>) -> Option<(Option<Node<'d>>, Option<Node<'d>>)> {
+    if one.raw() == other.raw() {
+        return None;
+    }
+    let whole = Some((Some(one), Some(other)));
+    match (one.kind(), other.kind()) {
+        (Kind::Object, Kind::Object) => {
+            for (name, value) in one.fields() {
+                match other.field(&name) {
+                    None => return Some((Some(value), None)),
+                    Some(theirs) if theirs.raw() != value.raw() => return first(value, theirs),
+                    Some(_) => {}
+                }
+            }
+            let mine = |name: &str| one.field(name).is_none();
+            other.fields().find(|(name, _)| mine(name)).map(|(_, value)| (None, Some(value))).or(whole)
+        }
+        (Kind::Array, Kind::Array) => {
+            let mut theirs = other.items();
+            for value in one.items() {
+                match theirs.next() {
+                    None => return Some((Some(value), None)),
+                    Some(their) if their.raw() != value.raw() => return first(value, their),
+                    Some(_) => {}
+                }
+            }
+            theirs.next().map(|value| (None, Some(value))).or(whole)
+        }
+        _ => whole,
+    }
+}
+
+/// Returns of two texts what stands around the place where they first differ.
+fn excerpts(one: &str, other: &str) -> (String, String) {
+    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let around = |text: &str| {
+        let from = text.floor_char_boundary(same.saturating_sub(AROUND));
+        let to = text.floor_char_boundary((same + AROUND).min(text.len()));
+        let (head, tail) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
+        format!("{head}{}{tail}", text.get(from..to).unwrap_or_default())
+    };
+    (around(one), around(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_difference_is_named_by_its_path() {
+        let one = r#"{"a":[1,{"b":"same","c":"one"}],"d":1}"#;
+        let other = r#"{"a":[1,{"b":"same","c":"two"}],"d":2}"#;
+        let (path, one, other) = pinpointed(one, other);
+        assert_eq!((&*path, &*one, &*other), ("a[1].c", "\"one\"", "\"two\""));
+        let (path, one, other) = pinpointed(r#"{"a":[1]}"#, r#"{"a":[1,2]}"#);
+        assert_eq!((&*path, &*one, &*other), ("a[1]", "nothing", "2"));
+        let (path, ..) = pinpointed(r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#);
+        assert_eq!(path, "", "the order of fields is a difference as well");
+    }
+
+    #[test]
+    fn long_values_are_shown_around_the_place() {
+        let long = "x".repeat(500);
+        let (one, other) = excerpts(&format!("{long}A{long}"), &format!("{long}B{long}"));
+        assert!(one.len() < 200 && one.starts_with('…') && one.contains("xA") && other.contains("xB"));
+    }
+}

@@ -1,0 +1,233 @@
+//! Hands with real tools: calls are checked, agreed to, and run in the working directory.
+//!
+//! Beside the tools of the [`Toolbox`] there is one more, `artifact`, by which the model has the rest of what was too
+//! long to be shown.
+
+use super::hands::{Done, Hands, Kept};
+use crate::config::Approve;
+use crate::exchange::{lines, snippets};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use throughline_core::{Call, Content, Image, Media, Outcome, Part, Text};
+use throughline_tools::{Context, Declaration, Effect, Outcome as Ran, OutcomeKind, Preview, Toolbox};
+use throughline_wire::json::{Document, Writer};
+use tokio_util::sync::CancellationToken;
+
+/// Tools, and who has to agree to their use.
+pub struct Workbench {
+    toolbox: Toolbox,
+    approve: Approve,
+    approver: Box<dyn Approver>,
+    /// Tools that somebody has agreed to once and for all.
+    allowed: Mutex<BTreeSet<String>>,
+    /// What was too long to be shown, by its name, the latest last.
+    kept: Mutex<BTreeMap<String, Vec<Vec<u8>>>>,
+}
+
+/// Says whether a call may be run.
+pub trait Approver: Send + Sync {
+    /// Asks about a call.
+    fn ask<'a>(&'a self, question: &'a Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+}
+
+/// What is asked about.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// Whether it changes files or runs something.
+    pub effect: Effect,
+    /// What it would do.
+    pub preview: &'a Preview,
+}
+
+/// What somebody decided about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be run.
+    Yes,
+    /// It may be run, and so may every other call of that tool.
+    Always,
+    /// It may not, for this reason if one was given.
+    No(Option<String>),
+}
+
+/// Nobody is there to be asked.
+#[derive(Debug, Default)]
+pub struct Absent;
+
+const ARTIFACT: &str = "artifact";
+
+const DESCRIPTION: &str = "Gives back output that was too long to be shown. A result that was cut short names it under \
+    \"artifacts\". Pass its name, with from_line and to_line for a part, or with a query to find the lines that hold a \
+    word. Of several with one name the latest is meant; back: 1 is the one before it.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string","description":"The name of the artifact, such as stdout."},"back":{"type":"integer","minimum":0,"description":"Which one of that name: 0 is the latest, 1 the one before it."},"from_line":{"type":"integer","minimum":1,"description":"The first line to give back, from 1."},"to_line":{"type":"integer","minimum":1,"description":"The last line to give back."},"query":{"type":"string","description":"Words to search for."}},"required":["name"],"additionalProperties":false}"#;
+
+impl Approver for Absent {
+    fn ask<'a>(&'a self, _: &'a Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        Box::pin(async { Decision::No(Some("nobody is there to agree to it".to_owned())) })
+    }
+}
+
+impl Workbench {
+    /// Returns a workbench with these tools.
+    #[must_use]
+    pub fn new(toolbox: Toolbox, approve: Approve, approver: Box<dyn Approver>) -> Self {
+        Self { toolbox, approve, approver, allowed: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// Returns the toolbox.
+    #[must_use]
+    pub const fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+
+    /// Returns the tools for a request, always in the same order.
+    #[must_use]
+    pub fn declare(&self) -> Vec<Declaration> {
+        let own =
+            Declaration { name: ARTIFACT.into(), description: DESCRIPTION.into(), schema: SCHEMA.into() };
+        self.toolbox.declare().into_iter().chain([own]).collect()
+    }
+
+    /// Takes in what an earlier turn of the conversation has kept.
+    pub fn remember(&self, kept: impl IntoIterator<Item = Kept>) {
+        let mut all = self.kept();
+        kept.into_iter().for_each(|kept| all.entry(kept.name).or_default().push(kept.bytes));
+    }
+
+    async fn perform(&self, call: &Call, cancel: &CancellationToken) -> Done {
+        if call.name == ARTIFACT {
+            return self.artifact(call.input.text());
+        }
+        let checked = match self.toolbox.check(&call.name, call.input.text()) {
+            Ok(checked) => checked,
+            Err(refused) => return Done::told(Outcome::Error, refused.outcome().output),
+        };
+        let approved = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Done::told(Outcome::Interrupted, failed("not run: the user called the turn off")),
+            approved = self.approved(&checked) => approved,
+        };
+        if let Err(reason) = approved {
+            return Done::told(Outcome::Denied, failed(&reason));
+        }
+        let context = Context { cancel: cancel.clone(), time_limit: None };
+        let ran = self.toolbox.run(&checked, &context).await;
+        let kept: Vec<Kept> =
+            ran.artifacts.iter().map(|it| Kept { name: it.name.clone(), bytes: it.bytes.clone() }).collect();
+        self.remember(kept.iter().cloned());
+        Done { outcome: outcome_of(ran.kind), exit_code: ran.exit_code, parts: parts_of(ran), kept }
+    }
+
+    /// Says whether a call may be run, or why not.
+    async fn approved(&self, call: &throughline_tools::Call) -> Result<(), String> {
+        let (tool, effect) = (call.tool(), call.effect());
+        let is_free = match self.approve {
+            _ if effect == Effect::Reads => true,
+            Approve::All => true,
+            Approve::Edits => effect == Effect::Edits,
+            Approve::Ask => false,
+            Approve::None => return Err("not allowed: in this session tools may only read".to_owned()),
+        };
+        if is_free || self.allowed().contains(tool) {
+            return Ok(());
+        }
+        let preview = self.toolbox.preview(call).await;
+        if preview.problem.is_some() {
+            // It changes nothing, and says itself what is wrong.
+            return Ok(());
+        }
+        match self.approver.ask(&Question { tool, effect, preview: &preview }).await {
+            Decision::Yes => Ok(()),
+            Decision::Always => {
+                self.allowed().insert(tool.to_owned());
+                Ok(())
+            }
+            Decision::No(None) => Err("the user did not allow this".to_owned()),
+            Decision::No(Some(reason)) => Err(format!("the user did not allow this: {reason}")),
+        }
+    }
+
+    fn artifact(&self, arguments: &str) -> Done {
+        match self.looked_up(arguments) {
+            Ok(text) => Done::told(Outcome::Ok, object("content", &text)),
+            Err(problem) => Done::told(Outcome::Error, failed(&problem)),
+        }
+    }
+
+    fn looked_up(&self, arguments: &str) -> Result<String, String> {
+        let document =
+            Document::parse(arguments).map_err(|_| "the arguments must be a JSON object".to_owned())?;
+        let root = document.root();
+        let number = |name: &str| root.field(name).and_then(|value| value.as_u64());
+        let name = root.field("name").and_then(|name| name.as_text()).ok_or("`name` is missing")?;
+        let all = self.kept();
+        let Some(named) = all.get(name.as_str()) else {
+            let known: Vec<&str> = all.keys().map(String::as_str).collect();
+            return Err(format!("there is no artifact \"{name}\"; there is: {}", known.join(", ")));
+        };
+        let back = usize::try_from(number("back").unwrap_or(0)).unwrap_or(usize::MAX);
+        let at = named.len().checked_sub(1).and_then(|last| last.checked_sub(back));
+        let bytes = at.and_then(|at| named.get(at)).ok_or_else(|| {
+            format!("there are {} artifacts \"{name}\", so back is at most {}", named.len(), named.len() - 1)
+        })?;
+        let text = String::from_utf8_lossy(bytes);
+        if let Some(query) = root.field("query").and_then(|query| query.as_text()) {
+            let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+            let found = snippets(&words, &text);
+            return if found.is_empty() { Err(format!("no line holds {query}")) } else { Ok(found) };
+        }
+        lines(&text, number("from_line"), number("to_line")).map_err(|error| error.to_string())
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Vec<u8>>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn allowed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hands for Workbench {
+    fn run<'a>(
+        &'a self,
+        call: &'a Call,
+        cancel: &'a CancellationToken,
+    ) -> Pin<Box<dyn Future<Output = Done> + Send + 'a>> {
+        Box::pin(self.perform(call, cancel))
+    }
+}
+
+const fn outcome_of(kind: OutcomeKind) -> Outcome {
+    match kind {
+        OutcomeKind::Done => Outcome::Ok,
+        OutcomeKind::Failed => Outcome::Error,
+        OutcomeKind::TimedOut | OutcomeKind::Cancelled => Outcome::Interrupted,
+    }
+}
+
+fn parts_of(ran: Ran) -> Vec<Part> {
+    let image = |image: throughline_tools::Image| {
+        let media = Media::Inline { media_type: image.media_type.into(), base64: image.base64.into() };
+        Part { content: Content::Image(Image { media, detail: None }), wire: None }
+    };
+    std::iter::once(Part::text(ran.output)).chain(ran.images.into_iter().map(image)).collect()
+}
+
+/// Returns the result of a call that was not done, in the form of all results.
+fn failed(reason: &str) -> Text {
+    object("error", reason)
+}
+
+fn object(name: &str, value: &str) -> Text {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_str(name, value);
+    writer.end_object();
+    writer.into_string().into()
+}

@@ -1,0 +1,154 @@
+//! Replay: identical as long as nothing was touched, and telling where something was.
+
+use super::{Log, Stage, call, read, scripted};
+use bytes::Bytes;
+use serde_json::json;
+use std::sync::Arc;
+use throughline_core::{Dialect, Kind, Part};
+use throughline_gateway::turn::replay::{self, Place, Replayed, Tape};
+use throughline_gateway::turn::{self, Minted, settings};
+use throughline_sim::Script;
+use throughline_sim::SimOptions;
+use throughline_store::{History, Sqlite, SqliteOptions};
+
+/// How many calls the long turn makes.
+const CALLS: usize = 200;
+
+async fn long_turn(dialect: Dialect) -> (Stage, String) {
+    let rules =
+        json!({"rules": [{"call": "read", "until": CALLS, "at_once": 1, "arguments": {"path": "a.txt"}}]});
+    let script = Some(Script::parse(&rules.to_string()).unwrap());
+    let mut stage = Stage::with(dialect, SimOptions { script, ..SimOptions::default() }, "").await;
+    stage.manner.max_tool_calls = 300;
+    let task = stage.task("Read it many times").await;
+    let mut log = Log::default();
+    let gateway = &stage.house.gateway;
+    let finished =
+        turn::drive(gateway, &task, &*stage.hands, &mut Minted, &mut log, &stage.cancel).await.unwrap();
+    assert_eq!((finished.conclusion.word(), finished.calls), ("completed", u32::try_from(CALLS).unwrap()));
+    (stage, task.id.to_string())
+}
+
+async fn again(history: &dyn History, tape: &Tape) -> Replayed {
+    replay::replay(history, tape, None).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_turn_of_two_hundred_calls_is_replayed_identically_time_and_again() {
+    let (stage, turn) = long_turn(Dialect::Chat).await;
+    let tapes = replay::find(&*stage.history, &turn).await.unwrap();
+    for _ in 0..3 {
+        let replayed = again(&*stage.history, &tapes[0]).await;
+        assert!(replayed.differences.is_empty(), "{:#?}", replayed.differences);
+        assert_eq!((replayed.calls, replayed.requests), (CALLS, CALLS + 1));
+    }
+}
+
+/// A short turn, with its tape.
+async fn short(dialect: Dialect) -> (Stage, Tape) {
+    let turns = json!([{"text": "So.", "calls": [read("a.txt"), call("bash", json!({"command": "seq 1 30000"}))]}, {"text": "Done."}]);
+    let stage = Stage::new(dialect, turns).await;
+    stage.run("Read a.txt").await;
+    let tape = replay::find(&*stage.history, stage.conversation.as_str()).await.unwrap().pop().unwrap();
+    (stage, tape)
+}
+
+#[tokio::test]
+async fn one_flipped_byte_is_found_and_shown_wherever_it_is() {
+    for dialect in Dialect::ALL {
+        let (stage, mut tape) = short(dialect).await;
+        // In a request.
+        let sent = &mut tape.exchanges[1].1.sent[0].1;
+        let untouched = sent.clone();
+        let at = sent.windows(5).position(|window| window == b"alpha").unwrap();
+        let mut bytes = sent.to_vec();
+        bytes[at] ^= 1;
+        *sent = Bytes::from(bytes);
+        let replayed = again(&*stage.history, &tape).await;
+        let first = &replayed.differences[0];
+        assert_eq!((first.request, first.place), (Some(2), Place::Request), "{dialect}");
+        assert!(first.recorded.contains("`lpha") && first.replayed.contains("alpha"), "{first:?}");
+        assert!(first.path.starts_with("input") || first.path.starts_with("messages"), "{first:?}");
+        tape.exchanges[1].1.sent[0].1 = untouched;
+        // In an event, even in a field that means nothing to us.
+        let event =
+            tape.exchanges[0].1.events.iter().position(|(_, event)| event.data.contains("So.")).unwrap();
+        let untouched = tape.exchanges[0].1.events[event].1.data.clone();
+        tape.exchanges[0].1.events[event].1.data = untouched.replace('{', "{ ").into();
+        let replayed = again(&*stage.history, &tape).await;
+        assert_eq!(replayed.differences[0].place, Place::Events, "{dialect} {:?}", replayed.differences);
+        tape.exchanges[0].1.events[event].1.data = untouched;
+        // In what a tool returned.
+        let untouched = tape.done[0].1.parts[0].clone();
+        tape.done[0].1.parts[0] = Part::text(untouched.as_text().unwrap().replace("alpha", "alphb"));
+        let replayed = again(&*stage.history, &tape).await;
+        assert_eq!(replayed.differences[0].place, Place::Request, "{dialect}");
+        tape.done[0].1.parts[0] = untouched;
+        // In an artifact.
+        tape.done[1].1.kept[0].bytes[7] ^= 1;
+        let replayed = again(&*stage.history, &tape).await;
+        assert_eq!(replayed.differences[0].place, Place::Note, "{dialect}");
+        tape.done[1].1.kept[0].bytes[7] ^= 1;
+        let replayed = again(&*stage.history, &tape).await;
+        assert!(replayed.differences.is_empty(), "{dialect} {:?}", replayed.differences);
+    }
+}
+
+#[tokio::test]
+async fn other_settings_show_what_would_have_been_sent_instead() {
+    let (stage, tape) = short(Dialect::Chat).await;
+    let other = tape.settings.replace("native_tool_history = \"auto\"", "native_tool_history = \"never\"");
+    let config = settings::read(&other).unwrap();
+    let replayed = replay::replay(&*stage.history, &tape, Some(config)).await.unwrap();
+    let first = &replayed.differences[0];
+    assert_eq!((first.request, first.place), (Some(2), Place::Request));
+}
+
+#[tokio::test]
+async fn a_store_that_was_copied_elsewhere_is_enough() {
+    let turns =
+        json!([{"calls": [read("a.txt")]}, {"text": "Done."}, {"calls": [read("b.txt")]}, {"text": "Done."}]);
+    let here = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Dialect::Responses, scripted(&turns), "").await;
+    let file = here.path().join("history.db");
+    let sqlite: Arc<dyn History> = Arc::new(Sqlite::open(&file, SqliteOptions::default()).unwrap());
+    let room = crate::house::Room {
+        options: scripted(&turns),
+        ..crate::house::Room::new("own", Dialect::Responses)
+    };
+    stage.house = crate::house::House::with_history(vec![room], Arc::clone(&sqlite)).await;
+    stage.history = sqlite;
+    stage.run("Read a.txt").await;
+    stage.run("And b.txt").await;
+    let id = stage.conversation.to_string();
+    drop(stage);
+    let there = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(here.path()).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, there.path().join(path.file_name().unwrap())).unwrap();
+    }
+    drop(here);
+    let copy = Sqlite::open(&there.path().join("history.db"), SqliteOptions::default()).unwrap();
+    let tapes = replay::find(&copy, &id).await.unwrap();
+    assert_eq!(tapes.len(), 2);
+    for tape in &tapes {
+        let replayed = again(&copy, tape).await;
+        assert!(replayed.differences.is_empty(), "{:#?}", replayed.differences);
+    }
+}
+
+#[tokio::test]
+async fn results_are_in_the_history_once() {
+    let (stage, _) = short(Dialect::Messages).await;
+    let all = throughline_store::Entries::Conversation(stage.conversation.clone());
+    let kept = stage.history.entries(all).await.unwrap();
+    let returned = kept.iter().filter(|kept| matches!(kept.entry.kind, Kind::Returned(_))).count();
+    assert_eq!((returned, kept.len()), (2, stage.branch().await.len()));
+}
+
+#[tokio::test]
+async fn what_is_no_turn_is_not_replayed() {
+    let stage = Stage::new(Dialect::Chat, json!([{"text": "Hello."}])).await;
+    let missing = replay::find(&*stage.history, "run_missing").await.unwrap_err();
+    assert!(missing.to_string().contains("run_missing"), "{missing}");
+}

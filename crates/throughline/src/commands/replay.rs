@@ -1,0 +1,174 @@
+//! `throughline replay`: a recorded run, driven again offline, and compared byte by byte.
+//!
+//! Exit code 0: identical. 1: something differs, and the first of it is shown. 2: it could not be replayed.
+
+use super::history;
+use crate::args::{Args, ReplayArgs};
+use crate::exit::CommandError;
+use crate::output::{self, Ink};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use throughline_gateway::config::{Config, Flags, Process, load};
+use throughline_gateway::turn::replay::{self, Difference, ReplayError, Replayed, Tape};
+use throughline_store::History;
+use throughline_wire::json::Writer;
+
+/// Replays a run, or all runs of a conversation.
+pub fn run(asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
+    if let Some(binary) = asked.against.as_deref().filter(|path| is_program(path)) {
+        return with_binary(binary, asked, args);
+    }
+    let against = asked.against.as_deref().map(config_at).transpose()?;
+    let config = history::configured(args)?;
+    let history = history::open_to_read(&config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let replayed = runtime.block_on(replay_all(&*history, &asked.run, against.as_ref()))?;
+    let ink = Ink::of_stdout();
+    let text: String = match args.json {
+        true => output::json_lines(&replayed, |writer, (tape, replayed)| write(writer, tape, replayed)),
+        false => replayed.iter().map(|(tape, replayed)| shown(tape, replayed, &ink)).collect(),
+    };
+    output::print(&text)?;
+    match replayed.iter().map(|(_, replayed)| replayed.differences.len()).sum::<usize>() {
+        0 => Ok(()),
+        1 => Err(CommandError::No("the run differs from its record".to_owned())),
+        count => Err(CommandError::No(format!("the run differs from its record, in {count} places"))),
+    }
+}
+
+async fn replay_all(
+    history: &dyn History,
+    typed: &str,
+    against: Option<&Config>,
+) -> Result<Vec<(Tape, Replayed)>, CommandError> {
+    let tapes = match replay::find(history, typed).await {
+        Err(ReplayError::NoSuchTurn(_)) if !typed.starts_with("run_") => {
+            let id = history::find(history, typed)
+                .await
+                .map_err(|error| CommandError::bad_input(error.to_string()))?;
+            replay::find(history, id.as_str()).await
+        }
+        found => found,
+    };
+    let mut all = Vec::new();
+    for tape in tapes.map_err(impossible)? {
+        let replayed = replay::replay(history, &tape, against.cloned()).await.map_err(impossible)?;
+        all.push((tape, replayed));
+    }
+    Ok(all)
+}
+
+fn impossible(error: ReplayError) -> CommandError {
+    CommandError::bad_input(error.to_string())
+}
+
+fn config_at(path: &Path) -> Result<Config, CommandError> {
+    let flags = Flags { config: Some(path.to_owned()), ..Flags::default() };
+    load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))
+}
+
+/// Says whether a file is a program, rather than a configuration.
+fn is_program(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        path.extension().is_none_or(|extension| extension != "toml")
+            && std::fs::metadata(path)
+                .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    }
+    #[cfg(not(unix))]
+    path.extension().is_some_and(|extension| extension == "exe")
+}
+
+/// Has another version of this program replay the run; its end is ours.
+fn with_binary(binary: &Path, asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
+    let mut command = Command::new(binary);
+    command.args(["replay", &asked.run]);
+    for (name, path) in [("--config", &args.config), ("--data", &args.data)] {
+        if let Some(path) = path {
+            command.arg(name).arg(path);
+        }
+    }
+    if args.json {
+        command.arg("--json");
+    }
+    let ended = command.status();
+    let ended = ended.map_err(|source| CommandError::File { path: binary.display().to_string(), source })?;
+    match ended.code() {
+        Some(0) => Ok(()),
+        Some(1) => Err(CommandError::No(format!("{} differs from the record", binary.display()))),
+        _ => Err(CommandError::bad_input(format!(
+            "{} could not replay it: {}",
+            binary.display(),
+            end_of(ended)
+        ))),
+    }
+}
+
+fn end_of(status: ExitStatus) -> String {
+    status.code().map_or_else(|| "it was killed".to_owned(), |code| format!("exit code {code}"))
+}
+
+fn shown(tape: &Tape, replayed: &Replayed, ink: &Ink) -> String {
+    let Replayed { requests, events, calls, is_finished, differences } = replayed;
+    let counts = format!("{requests} requests, {events} provider events, {calls} tool calls");
+    let unfinished = if *is_finished { "" } else { "; the run was cut off, and is replayed up to there" };
+    match differences.first() {
+        None => format!("{}: {} ({counts}){unfinished}\n", tape.turn, ink.good("identical")),
+        Some(first) => {
+            let more = match differences.len() - 1 {
+                0 => String::new(),
+                1 => "and 1 more difference\n".to_owned(),
+                more => format!("and {more} more differences\n"),
+            };
+            format!(
+                "{}: {} ({counts}){unfinished}\n{}{more}",
+                tape.turn,
+                ink.bad("differs"),
+                diff(first, ink)
+            )
+        }
+    }
+}
+
+fn diff(difference: &Difference, ink: &Ink) -> String {
+    let request = difference.request.map(|number| format!("request {number}: ")).unwrap_or_default();
+    let path = if difference.path.is_empty() { String::new() } else { format!(" at {}", difference.path) };
+    let block = |sign: char, text: &str| -> String {
+        ink.tame(text).lines().map(|line| format!("{sign} {line}\n")).collect()
+    };
+    format!(
+        "{request}{} differs{path}\n{}{}",
+        difference.place.words(),
+        ink.bad(&block('-', &difference.recorded)),
+        ink.good(&block('+', &difference.replayed)),
+    )
+}
+
+fn write(writer: &mut Writer, tape: &Tape, replayed: &Replayed) {
+    writer.begin_object();
+    writer.field_str("run", &tape.turn);
+    writer.field_str("conversation", tape.conversation.as_str());
+    writer.field_bool("identical", replayed.differences.is_empty());
+    writer.field_bool("finished", replayed.is_finished);
+    writer.field_uint("requests", replayed.requests as u64);
+    writer.field_uint("provider_events", replayed.events as u64);
+    writer.field_uint("tool_calls", replayed.calls as u64);
+    writer.key("differences");
+    writer.begin_array();
+    for difference in &replayed.differences {
+        writer.begin_object();
+        match difference.request {
+            Some(request) => writer.field_uint("request", request as u64),
+            None => writer.field_null("request"),
+        }
+        writer.field_str("what", difference.place.words());
+        writer.field_str("path", &difference.path);
+        writer.field_str("recorded", &difference.recorded);
+        writer.field_str("replayed", &difference.replayed);
+        writer.end_object();
+    }
+    writer.end_array();
+    writer.end_object();
+}

@@ -1,0 +1,341 @@
+//! `throughline run` and `replay`, as a user has them: a scratch repository, a scripted model, a record.
+
+use crate::cli::{Run, scratch};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use throughline_sim::{Script, Sim, SimOptions};
+
+/// A directory to work in, a model, and a place for the record.
+struct Scene {
+    folder: PathBuf,
+    runtime: tokio::runtime::Runtime,
+    sim: Option<Sim>,
+}
+
+const KEY: &str = "sk-do-not-tell";
+
+impl Scene {
+    fn new(name: &str, dialect: &str, turns: &Value) -> Self {
+        let folder = scratch(&format!("run-{name}-{dialect}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        for (path, text) in [
+            ("work/src/add.sh", "add() { echo $(($1 - $2)); }\n"),
+            (
+                "work/test.sh",
+                ". src/add.sh\n[ \"$(add 2 3)\" = 5 ] && echo passed || { echo failed; exit 1; }\n",
+            ),
+            ("work/AGENTS.md", "Run test.sh before you answer.\n"),
+            ("outside/secret.txt", "the secret\n"),
+        ] {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let script = Script::parse(&json!({"turns": turns, "then": "last"}).to_string()).unwrap();
+        let options = SimOptions { script: Some(script), key: Some(KEY.to_owned()), ..SimOptions::default() };
+        let sim = runtime.block_on(Sim::start(options)).unwrap();
+        let config = format!(
+            "[[backends]]\nname = \"own\"\ndialect = \"{dialect}\"\nbase_url = \"{}\"\napi_key = \"env:OWN_KEY\"\n\
+             default_model = \"m\"\nprices = {{ input = 3.0, output = 15.0 }}\n",
+            sim.base_url()
+        );
+        std::fs::write(folder.join("throughline.toml"), config).unwrap();
+        Self { folder, runtime, sim: Some(sim) }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
+        command
+            .args(args)
+            .args(["--config", "throughline.toml", "--data", "data"])
+            .current_dir(&self.folder)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.folder)
+            .env("OWN_KEY", KEY)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn throughline(&self, args: &[&str]) -> Run {
+        let output = self.command(args).output().unwrap();
+        Run {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        let mut all = vec!["run", "--cwd", "work"];
+        all.extend_from_slice(args);
+        self.throughline(&all)
+    }
+
+    /// Returns the frames of a run.
+    fn frames(&self, args: &[&str]) -> Vec<Value> {
+        let mut all = vec!["--json"];
+        all.extend_from_slice(args);
+        let run = self.run(&all);
+        run.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
+    }
+
+    fn bodies(&self) -> Vec<String> {
+        self.sim.as_ref().unwrap().recorded().into_iter().map(|recorded| recorded.body).collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if let Some(sim) = self.sim.take() {
+            self.runtime.block_on(sim.stop());
+        }
+    }
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+/// The work of an agent that mends a program.
+fn mending() -> Value {
+    json!([
+        {"text": "I look.", "calls": [call("Read", json!({"file_path": "src/add.sh"})), call("grep", json!({"pattern": "add"}))]},
+        {"calls": [call("bash", json!({"command": "sh test.sh"}))]},
+        {"calls": [call("edit", json!({"path": "src/add.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"}))]},
+        {"calls": [call("bash", json!({"command": "sh test.sh"}))]},
+        {"text": "It subtracted. Now it adds, and the test passes."}
+    ])
+}
+
+fn of_kind<'f>(frames: &'f [Value], kind: &str) -> Vec<&'f Value> {
+    frames.iter().filter(|frame| frame["frame"] == kind).collect()
+}
+
+#[test]
+fn an_agent_reads_greps_edits_tests_and_answers_and_all_of_it_is_in_the_record() {
+    for dialect in ["responses", "messages", "chat"] {
+        let scene = Scene::new("mending", dialect, &mending());
+        let run = scene.run(&["--approve", "all", "Mend add.sh"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(run.stdout, "I look.\nIt subtracted. Now it adds, and the test passes.\n", "{dialect}");
+        for line in [
+            "• Read src/add.sh  ok",
+            "• bash sh test.sh  exit code 1",
+            "• edit src/add.sh  ok",
+            "5 tool calls",
+            ", $",
+        ] {
+            assert!(run.stderr.contains(line), "{dialect}: {line}: {}", run.stderr);
+        }
+        let mended = std::fs::read_to_string(scene.folder.join("work/src/add.sh")).unwrap();
+        assert_eq!(mended, "add() { echo $(($1 + $2)); }\n");
+        assert!(scene.bodies()[0].contains("Run test.sh before you answer."), "AGENTS.md is told");
+        let id = run.stderr.split("conversation ").nth(1).unwrap().trim().to_owned();
+        let talk = scene.throughline(&["show", &id, "--view", "talk"]).stdout;
+        assert!(talk.contains("the test passes") && !talk.contains("$1 - $2"), "{dialect}: {talk}");
+        let full = scene.throughline(&["show", &id, "--view", "full"]).stdout;
+        for part in ["echo $(($1 - $2))", "called grep", "called edit", "passed", "failed", "the test passes"]
+        {
+            assert!(full.contains(part), "{dialect}: {part}: {full}");
+        }
+        let replayed = scene.throughline(&["replay", &id]);
+        assert_eq!(replayed.code, 0, "{dialect}: {}{}", replayed.stdout, replayed.stderr);
+        assert!(replayed.stdout.contains("identical (5 requests,"), "{}", replayed.stdout);
+    }
+}
+
+#[test]
+fn a_program_is_given_frames() {
+    let scene = Scene::new("frames", "messages", &mending());
+    let frames = scene.frames(&["--approve", "all", "Mend add.sh"]);
+    assert_eq!(frames[0]["frame"], "begun");
+    assert!(frames[0]["confinement"].as_str().unwrap().starts_with("commands are"));
+    assert_eq!(of_kind(&frames, "called").len(), 5);
+    let settled = of_kind(&frames, "settled");
+    assert_eq!((&settled[2]["exit_code"], &settled[2]["outcome"]), (&json!(1), &json!("ok")));
+    assert!(settled[0]["output"].as_str().unwrap().contains("$1 - $2"));
+    let text: String = of_kind(&frames, "text").iter().map(|frame| frame["text"].as_str().unwrap()).collect();
+    assert!(text.ends_with("and the test passes."), "{text}");
+    assert!(of_kind(&frames, "provider_event").len() > 20);
+    let last = frames.last().unwrap();
+    assert_eq!(
+        (&last["frame"], &last["conclusion"], &last["complete"]),
+        (&json!("finished"), &json!("completed"), &json!(true))
+    );
+    assert!(last["cost_usd"].as_f64().unwrap() > 0.0 && last["tool_calls"] == 5);
+}
+
+#[test]
+fn a_conversation_goes_on_where_it_was() {
+    let turns =
+        json!([{"calls": [call("read", json!({"path": "src/add.sh"}))]}, {"text": "Read."}, {"quote": true}]);
+    let scene = Scene::new("continued", "responses", &turns);
+    let first = scene.frames(&["Read it"]);
+    let id = first.last().unwrap()["conversation"].as_str().unwrap().to_owned();
+    let run = scene.run(&["--continue", &id, "What did it say?"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("$1 - $2"), "{}", run.stdout);
+    let both = scene.throughline(&["replay", &id]);
+    assert_eq!((both.code, both.stdout.lines().count()), (0, 2), "{}{}", both.stdout, both.stderr);
+}
+
+#[test]
+fn escapes_are_refused_and_no_tool_sees_a_key() {
+    let script = "echo x > ../outside/new; cat ../outside/secret.txt; env; echo \"key=$OWN_KEY\"; cat /proc/$PPID/environ";
+    let turns = json!([
+        {"calls": [
+            call("read", json!({"path": "../outside/secret.txt"})),
+            call("read", json!({"path": "/etc/hostname"})),
+            call("read", json!({"path": "link/secret.txt"})),
+            call("write", json!({"path": "link/new", "content": "x"})),
+            call("bash", json!({"command": script})),
+            call("glob", json!({"pattern": "**/secret*"})),
+        ]},
+        {"text": "I see."}
+    ]);
+    let scene = Scene::new("escapes", "chat", &turns);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("../outside", scene.folder.join("work/link")).unwrap();
+    let frames = scene.frames(&["--approve", "all", "Try to get out"]);
+    let settled = of_kind(&frames, "settled");
+    for refused in &settled[..4] {
+        assert_eq!(refused["outcome"], "error", "{refused}");
+    }
+    assert!(!scene.folder.join("outside/new").exists());
+    let confined = frames[0]["confinement"].as_str().unwrap().contains("Landlock");
+    let bash = settled[4]["output"].as_str().unwrap();
+    assert!(bash.contains("key=\\n") || bash.contains("key=\n"), "{bash}");
+    for body in scene.bodies() {
+        assert!(!body.contains(KEY), "the key is in a prompt");
+        assert!(!confined || !body.contains("the secret"), "{body}");
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_in_the_middle_of_a_tool_goes_on_without_repeating_it() {
+    let sleep = call("bash", json!({"command": "echo ran >> trace; exec sleep 60"}));
+    let turns = json!([{"calls": [sleep]}, {"text": "I will look first."}]);
+    let scene = Scene::new("killed", "messages", &turns);
+    let mut child: Child = scene
+        .command(&["run", "--json", "--cwd", "work", "--approve", "all", "Write"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&scene.folder.join("work/trace"), &mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listed = scene.throughline(&["ls", "--json"]).stdout;
+    let listed: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    let id = listed["id"].as_str().unwrap();
+    let run = scene.run(&["--continue", id, "--approve", "all", "And now?"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("unknown  left open by an earlier run"), "{}", run.stderr);
+    assert!(scene.bodies().pop().unwrap().contains("nobody knows whether this was run"));
+    assert_eq!(std::fs::read_to_string(scene.folder.join("work/trace")).unwrap(), "ran\n");
+    let replayed = scene.throughline(&["replay", id]);
+    assert_eq!(replayed.code, 0, "{}{}", replayed.stdout, replayed.stderr);
+    assert!(replayed.stdout.contains("the run was cut off"), "{}", replayed.stdout);
+}
+
+/// Waits until a file is there; a program that ended meanwhile has failed.
+fn wait_for(path: &Path, child: &mut Child) {
+    while !std::fs::read_to_string(path).is_ok_and(|text| text == "ran\n") {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_nobody_agrees_to_is_not_done_and_says_how_to_allow_it() {
+    let turns =
+        json!([{"calls": [call("write", json!({"path": "new", "content": "x"}))]}, {"text": "Then not."}]);
+    let scene = Scene::new("denied", "chat", &turns);
+    let run = scene.run(&["Write"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("• write new  denied"), "{}", run.stderr);
+    assert!(scene.bodies().pop().unwrap().contains("--approve edits would allow it"));
+    assert!(!scene.folder.join("work/new").exists());
+}
+
+#[test]
+fn the_exit_code_says_how_it_ended() {
+    let limited =
+        json!([{"calls": [call("ls", json!({})), call("ls", json!({}))]}, {"text": "That is all."}]);
+    let scene = Scene::new("limited", "chat", &limited);
+    let run = scene.run(&["--max-tool-calls", "1", "List"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, "That is all.\n"), "{}", run.stderr);
+    let scene = Scene::new("failed", "chat", &json!([{"error": {"status": 400, "message": "No such luck"}}]));
+    let run = scene.run(&["Go"]);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert!(run.stderr.contains("No such luck"), "{}", run.stderr);
+    assert_eq!(scene.run(&[""]).code, 2);
+    assert_eq!(scene.run(&["--image", "work/AGENTS.md", "See"]).code, 2);
+}
+
+#[test]
+fn settings_of_the_tools_take_effect() {
+    let turns = json!([
+        {"calls": [
+            call("bash", json!({"command": "echo $SHOWN_X$HIDDEN_X$OWN_KEY > out; exec sleep 60"})),
+            call("bash", json!({"command": "true"})),
+        ]},
+        {"text": "That is all."}
+    ]);
+    let scene = Scene::new("settings", "messages", &turns);
+    let file = scene.folder.join("throughline.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let tools = "[tools]\nmax_calls = 1\napprove = \"all\"\ncommand_timeout = \"300ms\"\npass = [\"SHOWN_*\", \"OWN_KEY\"]\n";
+    std::fs::write(&file, format!("{config}{tools}")).unwrap();
+    let mut command = scene.command(&["run", "--cwd", "work", "Try"]);
+    let output = command.env("SHOWN_X", "shown").env("HIDDEN_X", "hidden").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("interrupted") && stderr.contains("denied  the limit of tool calls"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(scene.folder.join("work/out")).unwrap(), "shown\n");
+    std::fs::write(&file, format!("{config}[[mcp]]\nname = \"docs\"\ncommand = \"/no/such/server\"\n"))
+        .unwrap();
+    let run = scene.run(&["Go"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("mcp: the server \"docs\" cannot be started"), "{}", run.stderr);
+}
+
+#[test]
+fn replay_shows_what_other_settings_would_have_sent() {
+    let turns = json!([{"calls": [call("read", json!({"path": "src/add.sh"}))]}, {"text": "Read."}]);
+    let scene = Scene::new("against", "chat", &turns);
+    let frames = scene.frames(&["Read it"]);
+    let id = frames[0]["run"].as_str().unwrap();
+    let config = std::fs::read_to_string(scene.folder.join("throughline.toml")).unwrap();
+    let other = format!("{config}native_tool_history = \"never\"\n");
+    std::fs::write(scene.folder.join("other.toml"), other).unwrap();
+    assert_eq!(scene.throughline(&["replay", id]).code, 0);
+    let run = scene.throughline(&["replay", id, "--against", "other.toml"]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("request 2: the body of the request differs at messages"), "{}", run.stdout);
+    let own = scene.throughline(&["replay", id, "--against", env!("CARGO_BIN_EXE_throughline")]);
+    assert_eq!((own.code, own.stdout.contains("identical")), (0, true), "{}{}", own.stdout, own.stderr);
+    assert_eq!(scene.throughline(&["replay", "run_missing"]).code, 2);
+}
+
+#[test]
+fn a_conversation_is_had_line_by_line() {
+    use std::io::Write;
+    let turns = json!([{"text": "One."}, {"text": "Two."}]);
+    let scene = Scene::new("chat", "messages", &turns);
+    let mut command = scene.command(&["chat", "--cwd", "work"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"First\n\nSecond\n/exit\nThird\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "One.\nTwo.\n");
+    assert!(output.status.success());
+    assert_eq!(scene.bodies().len(), 2);
+    assert!(scene.bodies()[1].contains("One."), "the second line sees the first");
+}
