@@ -1,7 +1,8 @@
 //! Whether appending and recognising stay as fast as the history grows: ratios of 100,000 exchanges to 10.
 //!
 //! `just bench` runs it, with a PostgreSQL of its own where there is one. What is measured is what a request
-//! costs: a durable append of an exchange with two entries, and finding the place of a resent history of twenty.
+//! costs: a durable append of an exchange with two entries, and finding the place of a resent history of twenty. A
+//! small history and a large one are measured in turn, so that whatever else the machine does falls on both.
 
 #![expect(
     clippy::print_stdout,
@@ -32,64 +33,79 @@ const TIMES: usize = 301;
 fn main() {
     let folder = std::env::temp_dir().join(format!("throughline-flat-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let sqlite = Sqlite::open(&folder.join("history.db"), SqliteOptions::default()).unwrap();
-    measure("sqlite", &sqlite);
-    drop(sqlite);
+    let sqlite = |name: &str| Sqlite::open(&folder.join(name), SqliteOptions::default()).unwrap();
+    measure("sqlite", &sqlite("few.db"), &sqlite("many.db"));
     std::fs::remove_dir_all(&folder).unwrap();
     match std::env::var("THROUGHLINE_TEST_POSTGRES") {
-        Ok(url) => {
-            measure("postgres", &Postgres::open(&url, PostgresOptions::default()).unwrap());
-        }
+        Ok(url) => measure("postgres", &schema(&url, "flat_few"), &schema(&url, "flat_many")),
         Err(_) => println!("postgres: skipped, THROUGHLINE_TEST_POSTGRES is not set"),
     }
 }
 
-fn measure(name: &str, store: &dyn History) {
+/// Opens a history in a schema of its own.
+fn schema(url: &str, name: &str) -> Postgres {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute(&format!("CREATE SCHEMA {name}")).await.unwrap();
+    });
+    Postgres::open(&format!("{url}?options=-csearch_path%3D{name}"), PostgresOptions::default()).unwrap()
+}
+
+fn measure(name: &str, few: &dyn History, many: &dyn History) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let mut filled = 0;
-        let mut medians = Vec::new();
-        for size in [FEW, MANY] {
-            while filled < size {
-                let until = size.min(filled + AT_ONCE);
-                let writes = (filled..until).flat_map(|n| exchange(n).0).collect();
-                store.append(Batch::relaxed(writes)).await.unwrap();
-                filled = until;
-            }
-            let append = median_of(async |time| {
-                // Conversations of their own, each begun by a measured append.
-                let (writes, _) = exchange((size + 1) * 1_000_000 + time * EXCHANGES);
-                store.append(Batch::durable(writes)).await.unwrap();
-            });
-            let append = append.await;
-            let known = resent(filled - 1);
-            let locate = median_of(async |_| {
-                let locate = Locate::Prefix { within: None, chains: known.clone() };
-                assert!(store.locate(locate).await.unwrap().is_some());
-            });
-            medians.push((append, locate.await));
-        }
-        let ratio = |many: Duration, few: Duration| many.as_secs_f64() / few.as_secs_f64();
-        let (few, many) = (medians[0], medians[1]);
+        fill(few, FEW).await;
+        fill(many, MANY).await;
+        let append = async |store: &dyn History, time: usize| {
+            // Conversations of their own, each begun by a measured append.
+            let (writes, _) = exchange(MANY * 10 + time * EXCHANGES);
+            store.append(Batch::durable(writes)).await.unwrap();
+        };
+        let locate = async |store: &dyn History, of: &[Chain]| {
+            let locate = Locate::Prefix { within: None, chains: of.to_vec() };
+            assert!(store.locate(locate).await.unwrap().is_some());
+        };
+        let (last_few, last_many) = (resent(FEW - 1), resent(MANY - 1));
+        let appends =
+            medians(async |time| append(few, time).await, async |time| append(many, time).await).await;
+        let locates =
+            medians(async |_| locate(few, &last_few).await, async |_| locate(many, &last_many).await).await;
+        let ratio = |(few, many): (Duration, Duration)| many.as_secs_f64() / few.as_secs_f64();
         println!(
             "{name}: append {:.2} ({:?}), locate {:.2} ({:?})",
-            ratio(many.0, few.0),
-            many.0,
-            ratio(many.1, few.1),
-            many.1
+            ratio(appends),
+            appends.1,
+            ratio(locates),
+            locates.1
         );
     });
 }
 
-async fn median_of(run: impl AsyncFn(usize)) -> Duration {
-    let mut took = Vec::with_capacity(TIMES);
+async fn fill(store: &dyn History, size: usize) {
+    for from in (0..size).step_by(AT_ONCE) {
+        let writes = (from..size.min(from + AT_ONCE)).flat_map(|n| exchange(n).0).collect();
+        store.append(Batch::relaxed(writes)).await.unwrap();
+    }
+    // What was only with the operating system goes to the disk before anything is measured.
+    store.append(Batch::durable(Vec::new())).await.unwrap();
+}
+
+/// Measures two things in turn; the middle of each counts.
+async fn medians(one: impl AsyncFn(usize), other: impl AsyncFn(usize)) -> (Duration, Duration) {
+    let (mut first, mut second) = (Vec::with_capacity(TIMES), Vec::with_capacity(TIMES));
     for time in 0..TIMES {
         let begun = Instant::now();
-        run(time).await;
-        took.push(begun.elapsed());
+        one(time).await;
+        first.push(begun.elapsed());
+        let begun = Instant::now();
+        other(time).await;
+        second.push(begun.elapsed());
     }
-    took.sort_unstable();
-    took[TIMES / 2]
+    first.sort_unstable();
+    second.sort_unstable();
+    (first[TIMES / 2], second[TIMES / 2])
 }
 
 /// The two entries that an exchange brings.

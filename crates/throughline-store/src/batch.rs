@@ -212,16 +212,26 @@ impl Extension {
     }
 
     fn next_id(&self, record: Digest) -> Digest {
-        let mut digester = Digester::new(Domain::Node);
-        digester.piece(self.conversation.as_str().as_bytes());
-        match (self.sprouts.last(), &self.parent) {
-            (Some(last), _) => digester.piece(last.id.to_string().as_bytes()),
-            (None, Some(parent)) => digester.piece(parent.as_str().as_bytes()),
-            (None, None) => digester.piece(b""),
-        }
-        digester.raw(record.bytes());
-        digester.finish()
+        let parent = match (self.sprouts.last(), &self.parent) {
+            (Some(last), _) => last.id.to_string(),
+            (None, Some(parent)) => parent.to_string(),
+            (None, None) => String::new(),
+        };
+        id_behind(self.conversation.as_str(), &parent, record)
     }
+}
+
+/// Returns the id that an entry of that record has behind that parent.
+pub(crate) fn node_id(conversation: &str, parent: Option<Digest>, record: Digest) -> Digest {
+    id_behind(conversation, &parent.map(|parent| parent.to_string()).unwrap_or_default(), record)
+}
+
+fn id_behind(conversation: &str, parent: &str, record: Digest) -> Digest {
+    let mut digester = Digester::new(Domain::Node);
+    digester.piece(conversation.as_bytes());
+    digester.piece(parent.as_bytes());
+    digester.raw(record.bytes());
+    digester.finish()
 }
 
 impl Sprout {

@@ -129,6 +129,21 @@ impl<C: Clone + Ord, K: Clone> Bodies<C, K> {
         }
     }
 
+    /// Returns the requests and records at hand that the next request of a conversation would rest on.
+    pub fn at_hand(&self, conversation: &C) -> (impl Iterator<Item = &K>, impl Iterator<Item = &K>) {
+        let requests = self.lately.get(conversation).into_iter().flatten().map(|sent| &sent.key);
+        let records = self.fresh.get(conversation).into_iter().flat_map(|fresh| &fresh.keys);
+        (requests, records)
+    }
+
+    /// Forgets what is at hand of one conversation.
+    pub fn forget(&mut self, conversation: &C) {
+        self.fresh.remove(conversation);
+        let dropped = self.lately.remove(conversation).unwrap_or_default();
+        self.bytes -= dropped.iter().map(|old| old.body.len()).sum::<usize>();
+        self.used.retain(|used| used != conversation);
+    }
+
     /// Forgets what is at hand, since what was written last was taken back.
     pub fn clear(&mut self) {
         *self = Self::default();

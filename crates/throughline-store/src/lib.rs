@@ -1,7 +1,7 @@
 //! The durable history: what was said, called and returned, what backends were sent, and what was learned.
 //!
-//! [`History`] is the whole interface: one way to write, seven ways to read, and a bell, in plain types. The
-//! gateway holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one
+//! [`History`] is the whole interface: one way to write, seven ways to read, one to take out, and a bell, in plain
+//! types; [`Upkeep`] is what an operator does beside. The gateway holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one
 //! suite. What an entry looks like when it is stored is decided in `record/` alone, and core knows nothing of it.
 //!
 //! Nothing here reads a clock or mints an id: moments and ids are handed in, and an entry's id follows from
@@ -25,6 +25,7 @@ mod query;
 mod record;
 mod sqlite;
 mod tags;
+mod upkeep;
 mod words;
 
 pub use batch::{Batch, Durability, Extension, NewConversation, Receipt, Write};
@@ -42,6 +43,10 @@ pub use query::{
 };
 
 pub use sqlite::{Sqlite, SqliteOptions};
+pub use upkeep::{
+    Checkup, Finding, Inflow, Inventory, Outflow, Outworn, Progress, Prune, Pruned, Stats, Upkeep, Volume,
+    Watch, copy,
+};
 
 use std::fmt;
 use std::future::Future;
@@ -61,9 +66,9 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 /// - Two batches of which one was awaited before the other was begun take effect in that order. Batches
 ///   under way at the same time take effect in some order, and both succeed: an entry that is already there
 ///   is not an error, and two continuations of one entry are two branches.
-/// - Nothing is changed or taken out, with three exceptions, each a statement of its own: an exchange is
-///   brought up to date as it goes on, the body of a response is forgotten when the client asks for that, and
-///   verdicts and settings are replaced by later ones.
+/// - Nothing is changed or taken out, with four exceptions, each a statement of its own: an exchange is
+///   brought up to date as it goes on, the body of a response is forgotten when the client asks for that,
+///   verdicts and settings are replaced by later ones, and whole conversations are taken out by `prune`.
 ///
 /// Promises about reading: a read sees whole batches only, entries come in the order of their branch, and
 /// pages come latest first. Asking for what is not there is no error.
@@ -91,6 +96,9 @@ pub trait History: fmt::Debug + Send + Sync {
 
     /// Reads what holds until further notice: learned verdicts and settings made at run time.
     fn standing(&self) -> Answer<'_, Standing>;
+
+    /// Takes conversations out, with all their contents that no other one uses, or says which would go.
+    fn prune(&self, prune: Prune) -> Answer<'_, Pruned>;
 
     /// Returns a bell that rings from now on when something was appended: by this process, and where several
     /// share a PostgreSQL by any of them.

@@ -3,6 +3,7 @@
 //! It keeps the same records as the durable stores and answers in the same way; nothing of it is on a disk,
 //! so a durable batch is as certain as a relaxed one: not at all.
 
+mod prune;
 mod read;
 mod state;
 
@@ -11,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::changes::ring;
+use crate::upkeep::{Prune, Pruned};
 use crate::{
     Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
     Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
@@ -72,6 +74,14 @@ impl History for Memory {
 
     fn standing(&self) -> Answer<'_, Standing> {
         Box::pin(async move { Ok::<_, StoreError>(self.state().standing()) })
+    }
+
+    fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
+        Box::pin(async move {
+            let pruned = self.state().prune(&prune);
+            ring(&self.rung);
+            Ok(pruned)
+        })
     }
 
     fn changes(&self) -> Changes {

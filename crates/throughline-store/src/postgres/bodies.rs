@@ -90,6 +90,11 @@ pub(super) async fn load_blobs(
     }
     let wanted: Vec<Digest> = wanted.into_iter().collect();
     let rows = connection.query(BLOBS, &[&wanted]).await?;
+    by_digest(&rows)
+}
+
+/// Returns the records that [`BLOBS`] found, by their digests.
+pub(super) fn by_digest(rows: &[Row]) -> Result<BTreeMap<Digest, Vec<u8>>, Failure> {
     rows.iter().map(|row| Ok((row.try_get(0)?, unpacked(row, 1)?))).collect()
 }
 

@@ -8,7 +8,7 @@
 //! Everybody is kept from inserting for the moment in which the largest number is read: whatever is below it
 //! has appeared then, or never will.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Row;
 
@@ -103,6 +103,21 @@ async fn add_next(connection: &mut Connection) -> Result<bool, Failure> {
     connection.query(ADD, &[&(from + 1), &piece.last, &piece.words]).await?;
     connection.query(REACHED, &[&piece.last]).await?;
     Ok(true)
+}
+
+/// Returns the words of all of these entries, as a piece holds them.
+pub(super) fn words_of(rows: &[Row], envelopes: &BTreeMap<Digest, Vec<u8>>) -> Result<String, Failure> {
+    let mut reader = EntryReader::default();
+    let mut words = BTreeSet::new();
+    let mut load = |digest| {
+        let missing = || StoreError::Damaged(format!("record {digest} is missing"));
+        envelopes.get(&digest).cloned().ok_or_else(missing)
+    };
+    for row in rows {
+        let entry = reader.decode(&unpacked(row, 1)?, None, &mut load)?;
+        words.extend(Findable::of(&entry).distinct());
+    }
+    Ok(words.into_iter().collect::<Vec<_>>().join(" "))
 }
 
 /// Gathers the words of as many entries as go into one piece.

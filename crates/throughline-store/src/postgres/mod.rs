@@ -15,15 +15,19 @@ mod index;
 mod lookup;
 mod plan;
 mod pool;
+mod prune;
 mod read;
+mod rows;
 mod schema;
 mod search;
 mod steps;
 mod tls;
+mod upkeep;
 mod value;
 mod writer;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +35,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::changes::ring;
 use crate::prepared::Prepared;
+use crate::upkeep::{Checkup, Inflow, Inventory, Outflow, Prune, Pruned, Stats, Upkeep, Watch};
 use crate::{
     Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
     Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
@@ -232,9 +238,49 @@ impl History for Postgres {
         self.ask(WhatStands)
     }
 
+    fn prune(&self, asked: Prune) -> Answer<'_, Pruned> {
+        let (pool, rung) = (Arc::clone(&self.pool), self.rung.clone());
+        self.run(async move {
+            let pruned = prune::prune(&pool, &asked).await?;
+            ring(&rung);
+            Ok(pruned)
+        })
+    }
+
     fn changes(&self) -> Changes {
         self.bell_wanted.notify_one();
         Changes::of(&self.rung)
+    }
+}
+
+impl Upkeep for Postgres {
+    fn stats(&self) -> Answer<'_, Stats> {
+        let pool = Arc::clone(&self.pool);
+        self.run(async move { upkeep::stats(&pool).await })
+    }
+
+    fn check(&self, watch: Watch) -> Answer<'_, Checkup> {
+        let pool = Arc::clone(&self.pool);
+        self.run(async move { upkeep::check(&pool, watch).await })
+    }
+
+    fn back_up<'a>(&'a self, file: &'a Path, watch: Watch) -> Answer<'a, ()> {
+        Box::pin(self.copy_to(file, watch))
+    }
+
+    fn shrink(&self) -> Answer<'_, ()> {
+        let pool = Arc::clone(&self.pool);
+        self.run(async move { upkeep::shrink(&pool).await })
+    }
+
+    fn pour(&self, into: Outflow) -> Answer<'_, ()> {
+        let pool = Arc::clone(&self.pool);
+        self.run(async move { upkeep::pour(&pool, into).await })
+    }
+
+    fn fill(&self, from: Inflow) -> Answer<'_, Inventory> {
+        let pool = Arc::clone(&self.pool);
+        self.run(async move { upkeep::fill(&pool, from).await })
     }
 }
 

@@ -86,8 +86,14 @@ pub(super) struct NodeRow<'g> {
 }
 
 impl Wanted {
-    /// Takes in what a batch refers to.
-    pub fn add(&mut self, prepared: &Prepared) {
+    /// Takes in what a batch refers to, and what its requests would rest on: somebody may have taken it out.
+    pub fn add(&mut self, prepared: &Prepared, lately: &Lately) {
+        for write in &prepared.batch.writes {
+            let Write::Exchange(exchange) = write else { continue };
+            let (requests, records) = lately.at_hand(&exchange.conversation);
+            self.bodies.extend(requests);
+            self.blobs.extend(records);
+        }
         for (number, write) in prepared.batch.writes.iter().enumerate() {
             match write {
                 Write::Conversation(new) => drop(self.conversations.insert(new.id.clone())),
@@ -147,6 +153,21 @@ impl Present for Known {
 impl<'g> Plan<'g> {
     pub fn new(known: Known) -> Self {
         Self { known, ..Self::default() }
+    }
+
+    /// Forgets what a request of this batch would rest on, if it is not known to be there.
+    pub fn forget_what_is_gone(&self, prepared: &Prepared, lately: &mut Lately) {
+        for write in &prepared.batch.writes {
+            let Write::Sent { exchange, .. } = write else { continue };
+            let Some(conversation) = self.conversation_of(&prepared.batch, exchange) else { continue };
+            let (mut requests, mut records) = lately.at_hand(conversation);
+            let is_there = requests.all(|digest| self.known.bodies.contains(digest))
+                && records.all(|digest| self.known.blobs.contains(digest));
+            if !is_there {
+                drop((requests, records));
+                lately.forget(conversation);
+            }
+        }
     }
 
     /// Returns the requests of a batch that are new and have to be compared with the latest in the database.

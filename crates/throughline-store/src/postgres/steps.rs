@@ -411,6 +411,25 @@ impl<'g> Plan<'g> {
     }
 }
 
+/// Returns the statement that writes rows of a table, with an array for each column.
+pub(super) fn insertion(table: &str) -> &'static str {
+    match table {
+        "conversations" => BEGIN_CONVERSATIONS,
+        "keys" => KEYS,
+        "exchanges" => EXCHANGES,
+        "attempts" => ATTEMPTS,
+        "blobs" => BLOBS,
+        "nodes" => NODES,
+        "items" => ITEMS,
+        "bodies" => BODIES,
+        "sent" => SENT,
+        "events" => EVENTS,
+        "answers" => ANSWERS,
+        "learned" => LEARN,
+        _ => SET,
+    }
+}
+
 fn text(text: &Option<Text>) -> Option<Cow<'_, str>> {
     text.as_deref().map(plain)
 }
@@ -433,7 +452,7 @@ fn number(number: impl TryInto<i32>) -> i32 {
 }
 
 /// Writes digests as an array of the database.
-fn array(digests: &[Digest]) -> String {
+pub(super) fn array(digests: &[Digest]) -> String {
     let all: Vec<String> = digests.iter().map(ToString::to_string).collect();
     format!("{{{}}}", all.join(","))
 }

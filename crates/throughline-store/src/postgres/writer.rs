@@ -168,7 +168,7 @@ impl Writer {
         mark: &mut Option<Mark>,
     ) -> Result<(), Failure> {
         let mut wanted = Wanted::default();
-        group.iter().for_each(|prepared| wanted.add(prepared));
+        group.iter().for_each(|prepared| wanted.add(prepared, &self.lately));
         let is_durable = group.iter().any(|prepared| prepared.batch.durability == Durability::Durable);
         let Begun { known, mark: begun } = begin(connection, &wanted, is_durable).await?;
         let mut plan = Plan::new(known);
@@ -200,6 +200,7 @@ impl Writer {
         plan: &Plan<'_>,
         group: &[Prepared],
     ) -> Result<(), Failure> {
+        group.iter().for_each(|prepared| plan.forget_what_is_gone(prepared, &mut self.lately));
         let needed: BTreeSet<_> =
             group.iter().flat_map(|prepared| plan.needs_latest(prepared, &self.lately)).collect();
         for conversation in needed {

@@ -75,6 +75,12 @@ pub(super) fn read(reader: &mut Reader<'_>, resolve: Resolve<'_>) -> Result<Entr
     Ok(Entry { kind, origin, wire, envelope, place: None, intact: has(INTACT) })
 }
 
+/// Reads which envelope an entry shares with others, and nothing else.
+pub(super) fn read_shared(reader: &mut Reader<'_>) -> Result<Option<Digest>, RecordError> {
+    let is_shared = reader.byte()? & SHARED_ENVELOPE != 0;
+    if is_shared { Ok(Some(reader.digest()?)) } else { Ok(None) }
+}
+
 /// Writes an envelope, and makes its text the context of what follows.
 pub(super) fn write_envelope(writer: &mut Writer, envelope: &Envelope) {
     writer.number(u64::from(envelope.entries));

@@ -156,6 +156,23 @@ fn decode_envelope(bytes: &[u8]) -> Result<Shared, StoreError> {
     Ok(Shared { envelope, text: reader.context() })
 }
 
+/// Says whether this program can read a record at all: its version and its kind.
+pub(crate) fn verify_record(bytes: &[u8]) -> Result<(), RecordError> {
+    let mut reader = Reader::new(bytes);
+    FormatVersion::check(reader.byte()?)?;
+    match reader.byte()? {
+        ENTRY | ENVELOPE => Ok(()),
+        _ => Err(RecordError::Invalid("kind")),
+    }
+}
+
+/// Returns the envelope that an entry's record refers to, if that is stored on its own.
+pub(crate) fn envelope_of(bytes: &[u8]) -> Result<Option<Digest>, RecordError> {
+    let mut reader = Reader::new(bytes);
+    open(&mut reader, ENTRY)?;
+    entry::read_shared(&mut reader)
+}
+
 impl LastEnvelope {
     fn encoded(&mut self, envelope: &Arc<Envelope>) -> Blob {
         if let Some((last, blob)) = &self.0

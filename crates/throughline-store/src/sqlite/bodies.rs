@@ -98,7 +98,8 @@ fn store(connection: &Connection, digest: Digest, differs: &Differs<'_, i64>) ->
     Ok(connection.last_insert_rowid())
 }
 
-fn encoded(numbers: &[i64]) -> Vec<u8> {
+/// Writes the numbers of records as they are kept beside a request.
+pub(super) fn encoded(numbers: &[i64]) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.number(numbers.len() as u64);
     for number in numbers {

@@ -4,12 +4,27 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
+use super::read::unpacked;
 use crate::StoreError;
+use crate::record::envelope_of;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [&str; 1] = [include_str!("schema-1.sql")];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { sql: include_str!("schema-1.sql"), then: None },
+    Migration { sql: include_str!("schema-2.sql"), then: Some(note_envelopes) },
+];
+
+/// What is done once the tables are there.
+type Afterwards = fn(&Connection) -> Result<(), StoreError>;
+
+/// A step from one schema to the next.
+struct Migration {
+    sql: &'static str,
+    /// What SQL alone cannot do.
+    then: Option<Afterwards>,
+}
 
 /// The version that this program writes.
 pub(super) const SCHEMA: u32 = MIGRATIONS.len() as u32;
@@ -58,7 +73,7 @@ fn open(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
 }
 
 /// Creates the file for its owner alone: it will hold everything that anybody said.
-fn create_private(path: &Path) -> Result<(), StoreError> {
+pub(super) fn create_private(path: &Path) -> Result<(), StoreError> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -82,10 +97,27 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         return Err(StoreError::Newer { found: from, known: SCHEMA });
     }
     for step in &MIGRATIONS[from as usize..] {
-        transaction.execute_batch(step)?;
+        transaction.execute_batch(step.sql)?;
+        step.then.map_or(Ok(()), |then| then(&transaction))?;
     }
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Fills in which envelope each entry shares with others.
+fn note_envelopes(connection: &Connection) -> Result<(), StoreError> {
+    let mut entries = connection.prepare(
+        "SELECT nodes.n, codec, size, bytes FROM nodes JOIN blobs ON blobs.n = nodes.record ORDER BY nodes.n",
+    )?;
+    let mut note = connection
+        .prepare("UPDATE nodes SET envelope = (SELECT n FROM blobs WHERE digest = ?2) WHERE n = ?1")?;
+    let mut rows = entries.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(envelope) = envelope_of(&unpacked(row, 1)?)? {
+            note.execute(params![row.get::<_, i64>(0)?, envelope.bytes()])?;
+        }
+    }
     Ok(())
 }
 

@@ -8,24 +8,29 @@ mod bodies;
 mod connection;
 mod exchanges;
 mod index;
+mod prune;
 mod read;
 mod readers;
+mod rows;
 mod search;
+mod upkeep;
 mod write;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use crate::changes::ring;
 use crate::prepared::Prepared;
+use crate::upkeep::{Checkup, Inflow, Inventory, Outflow, Prune, Pruned, Stats, Upkeep, Watch};
 use crate::{
     Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
     Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 use readers::Readers;
+pub(crate) use upkeep::refuse_existing;
 use writer::Writer;
 
 /// A history in one SQLite file.
@@ -36,6 +41,8 @@ pub struct Sqlite {
     writer: Writer,
     readers: Readers,
     rung: watch::Sender<u64>,
+    path: PathBuf,
+    options: SqliteOptions,
 }
 
 /// How a database is used.
@@ -66,7 +73,7 @@ impl Sqlite {
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let writer = Writer::start(path, options.busy)?;
         let readers = Readers::start(path, options.busy, options.readers)?;
-        Ok(Self { writer, readers, rung: watch::Sender::default() })
+        Ok(Self { writer, readers, rung: watch::Sender::default(), path: path.to_owned(), options })
     }
 }
 
@@ -115,7 +122,42 @@ impl History for Sqlite {
         Box::pin(self.readers.read(exchanges::standing))
     }
 
+    fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
+        Box::pin(async move {
+            let pruned = self.writer.prune(prune).await?;
+            ring(&self.rung);
+            Ok(pruned)
+        })
+    }
+
     fn changes(&self) -> Changes {
         Changes::of(&self.rung)
+    }
+}
+
+impl Upkeep for Sqlite {
+    fn stats(&self) -> Answer<'_, Stats> {
+        Box::pin(self.readers.read(upkeep::stats))
+    }
+
+    fn check(&self, watch: Watch) -> Answer<'_, Checkup> {
+        Box::pin(self.apart(move |path, busy| upkeep::check(path, busy, watch)))
+    }
+
+    fn back_up<'a>(&'a self, file: &'a Path, watch: Watch) -> Answer<'a, ()> {
+        let file = file.to_owned();
+        Box::pin(self.apart(move |path, busy| upkeep::back_up(path, busy, &file, &watch)))
+    }
+
+    fn shrink(&self) -> Answer<'_, ()> {
+        Box::pin(self.apart(upkeep::shrink))
+    }
+
+    fn pour(&self, into: Outflow) -> Answer<'_, ()> {
+        Box::pin(self.apart(move |path, busy| upkeep::pour(path, busy, &into)))
+    }
+
+    fn fill(&self, mut from: Inflow) -> Answer<'_, Inventory> {
+        Box::pin(self.apart(move |path, busy| upkeep::fill(path, busy, &mut from)))
     }
 }

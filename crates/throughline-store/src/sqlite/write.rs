@@ -206,9 +206,8 @@ impl Writing<'_> {
         sprout: &Sprout,
         at: i64,
     ) -> Result<Parent, StoreError> {
-        if let Some(envelope) = &sprout.encoded.envelope {
-            self.blob(conversation, envelope)?;
-        }
+        let envelope = sprout.encoded.envelope.as_ref();
+        let envelope = envelope.map(|envelope| self.blob(conversation, envelope)).transpose()?;
         let record = self.blob(conversation, &sprout.encoded.record)?;
         let (chain, counts) = parent.map_or(Chain::ROOT, |parent| parent.chain).after(sprout.saying);
         let tool = match &sprout.tool {
@@ -218,8 +217,8 @@ impl Writing<'_> {
         self.connection
             .prepare_cached(
                 "INSERT INTO nodes (id, conversation, parent, record, chain, counts, exchange, at, kind, tool,
-                     call_id, message, block)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                     call_id, message, block, envelope)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?
             .execute(params![
                 sprout.id.bytes(),
@@ -235,6 +234,7 @@ impl Writing<'_> {
                 text(&sprout.call_id),
                 sprout.place.map(|place| place.message),
                 sprout.place.and_then(|place| place.block),
+                envelope,
             ])?;
         self.new_entries += 1;
         Ok(Parent { n: self.connection.last_insert_rowid(), chain })

@@ -17,9 +17,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::connection::{check_schema, open_writer};
 use super::index::index;
+use super::prune::prune;
 use super::write::Writing;
 use crate::bodies::Bodies;
 use crate::prepared::Prepared;
+use crate::upkeep::{Prune, Pruned};
 use crate::{Durability, Receipt, StoreError};
 
 /// What the writer is asked for.
@@ -28,6 +30,8 @@ pub(super) enum Job {
     Append(Box<Prepared>, oneshot::Sender<Result<Receipt, StoreError>>),
     /// To bring the index of words up to date.
     Index(oneshot::Sender<Result<(), StoreError>>),
+    /// To take conversations out.
+    Prune(Prune, oneshot::Sender<Result<Pruned, StoreError>>),
 }
 
 #[derive(Debug)]
@@ -58,6 +62,8 @@ struct Open {
     file: Option<FileMark>,
     /// Whether commits are flushed to the disk at the moment.
     flushes: bool,
+    /// What changes when somebody else writes.
+    version: Option<i64>,
 }
 
 /// Which file a path leads to.
@@ -89,6 +95,12 @@ impl Writer {
         answered.await.map_err(|_| StoreError::Closed)?
     }
 
+    pub async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.submit(Job::Prune(prune, answer)).await?;
+        answered.await.map_err(|_| StoreError::Closed)?
+    }
+
     async fn submit(&self, job: Job) -> Result<(), StoreError> {
         let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
         jobs.send(job).await.map_err(|_| StoreError::Closed)
@@ -112,16 +124,21 @@ impl Work {
         while let Some(job) = queue.blocking_recv() {
             let mut group = Vec::new();
             let mut askers = Vec::new();
+            let mut prunes = Vec::new();
             let mut next = Some(job);
             while let Some(job) = next {
                 match job {
                     Job::Append(prepared, answer) => group.push((prepared, answer)),
                     Job::Index(answer) => askers.push(answer),
+                    Job::Prune(prune, answer) => prunes.push((prune, answer)),
                 }
                 next = if group.len() < GROUP_MAX { queue.try_recv().ok() } else { None };
             }
             if !group.is_empty() {
                 self.append(group);
+            }
+            for (prune, asker) in prunes {
+                let _ = asker.send(self.prune(&prune));
             }
             if !askers.is_empty() || self.unindexed >= UNINDEXED_MAX {
                 let indexed = self.index();
@@ -155,6 +172,11 @@ impl Work {
         open.set_flushes(durable)?;
         let mut transaction = Transaction::new(&mut open.connection, TransactionBehavior::Immediate)?;
         check_schema(&transaction)?;
+        let version = data_version(&transaction)?;
+        if open.version.replace(version) != Some(version) {
+            // Another process has written, and may have taken out what requests would be based on.
+            self.bodies.clear();
+        }
         let mut receipts = Vec::with_capacity(group.len());
         for (prepared, _) in group {
             let savepoint = transaction.savepoint()?;
@@ -180,6 +202,22 @@ impl Work {
         result
     }
 
+    fn prune(&mut self, asked: &Prune) -> Result<Pruned, StoreError> {
+        let result = self.take_open().and_then(|mut open| {
+            open.set_flushes(true)?;
+            check_schema(&open.connection)?;
+            let pruned = prune(&mut open.connection, asked)?;
+            self.connection = Some(open);
+            Ok(pruned)
+        });
+        // What requests were based on may be gone.
+        self.bodies.clear();
+        if result.is_err() {
+            self.recover();
+        }
+        result
+    }
+
     /// Takes the connection, or opens a new one if there is none or the file is another by now.
     fn take_open(&mut self) -> Result<Open, StoreError> {
         match self.connection.take() {
@@ -190,7 +228,7 @@ impl Work {
 
     fn open(&self) -> Result<Open, StoreError> {
         let connection = open_writer(&self.path, self.busy)?;
-        Ok(Open { connection, file: file_mark(&self.path), flushes: true })
+        Ok(Open { connection, file: file_mark(&self.path), flushes: true, version: None })
     }
 
     /// Forgets what may not be true any more. The connection is gone already.
@@ -234,6 +272,11 @@ fn write(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Returns a number that changes when another connection writes, and not when this one does.
+fn data_version(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
 }
 
 /// Tells the file that a path leads to from another that took its place: one that is written to after it was

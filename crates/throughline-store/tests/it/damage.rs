@@ -77,7 +77,7 @@ fn a_newer_schema_is_refused_at_the_door_and_while_running() {
     try_append(&store, "before").unwrap();
     let other = Connection::open(folder.database()).unwrap();
     other.pragma_update(None, "user_version", 9).unwrap();
-    let newer = StoreError::Newer { found: 9, known: 1 };
+    let newer = StoreError::Newer { found: 9, known: Sqlite::FORMAT };
     assert_eq!(try_append(&store, "meanwhile").unwrap_err(), newer);
     assert_eq!(Sqlite::open(&folder.database(), SqliteOptions::default()).unwrap_err(), newer);
 }

@@ -12,3 +12,4 @@ mod proxy;
 mod server;
 mod size;
 mod suite;
+mod upkeep;

@@ -2,6 +2,7 @@
 
 mod entries;
 mod exchanges;
+mod prune;
 mod search;
 mod standing;
 

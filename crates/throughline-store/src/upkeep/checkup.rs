@@ -1,0 +1,385 @@
+//! What makes a history sound, whatever store it lies in.
+//!
+//! Everything is named by a digest, so everything can be verified: contents against their names, entries against
+//! what they say and stand behind, chains against what was said, requests against what was sent. Decisions only: a
+//! store hands over its rows, then whatever [`Checker::next_body`] asks for.
+//!
+//! A result without a call is counted and is no finding: clients send such histories, and the record shows what was
+//! sent.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::rows::{Cell, Row, TABLES};
+use crate::batch::node_id;
+use crate::chain::Saying;
+use crate::digest::{Digest, Domain};
+use crate::events::decode_events;
+use crate::pack::{undelta, unpack};
+use crate::record::{EntryReader, verify_record};
+use crate::tags::kind_tag;
+use crate::{Chain, KeptKind, StoreError};
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checkup {
+    /// How many conversations were looked at.
+    pub conversations: u64,
+    /// How many exchanges.
+    pub exchanges: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// How many records of entries and envelopes.
+    pub records: u64,
+    /// How many requests as sent.
+    pub requests: u64,
+    /// Calls whose result is in the history.
+    pub pairs: u64,
+    /// Calls without a result, as yet or for good.
+    pub open: u64,
+    /// Results that no call stands before: what clients sent so.
+    pub orphans: u64,
+    /// Results of a call that has one already, in the same branch: what clients sent so.
+    pub repeated: u64,
+    /// What is wrong, the first few hundred.
+    pub findings: Vec<Finding>,
+    /// How much is wrong.
+    pub wrong: u64,
+}
+
+/// Something that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about: a kind of thing and its name.
+    pub of: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// More findings than this help nobody.
+const FINDINGS_MAX: usize = 500;
+
+/// A request as it is stored, with the records that it is compressed with.
+pub(crate) struct SourcedBody {
+    pub row: Row,
+    pub sources: Vec<u8>,
+}
+
+/// Checks rows as they come, in the order of [`TABLES`].
+#[derive(Default)]
+pub(crate) struct Checker {
+    checkup: Checkup,
+    conversations: HashSet<String>,
+    exchanges: HashSet<String>,
+    blobs: HashSet<Digest>,
+    nodes: Vec<Node>,
+    by_id: HashMap<Digest, usize>,
+    /// Entries that exchanges name before entries are known.
+    named: Vec<(String, Digest)>,
+    bodies: HashSet<Digest>,
+    /// Which requests are based on which.
+    based: HashMap<Option<Digest>, Vec<Digest>>,
+    /// Requests put together, each with those based on it that are still to come.
+    stack: Vec<(Arc<Vec<u8>>, Vec<Digest>)>,
+    reader: EntryReader,
+}
+
+struct Node {
+    parent: Option<usize>,
+    chain: Chain,
+    /// The id of a call, and whether its result was seen.
+    call: Option<(String, bool)>,
+    /// The id of the call that a result is of.
+    result: Option<String>,
+}
+
+impl Checker {
+    /// Takes in a row of the table of that number; rows of `nodes` come with record and envelope behind them.
+    pub fn row(&mut self, table: usize, row: &Row) {
+        match TABLES[table].name {
+            "conversations" => self.conversation(row),
+            "keys" => self.expect_conversation("key", row, &row[1]),
+            "exchanges" => self.exchange(row),
+            "attempts" => self.expect_exchange("attempt", &row[0]),
+            "blobs" => self.blob(row),
+            "nodes" => self.node(row),
+            "items" => self.item(row),
+            "bodies" => self.body_link(row),
+            "sent" => self.sent(row),
+            "events" => self.packed("events", &row[0], &row[2..5], |bytes| decode_events(&bytes).map(drop)),
+            "answers" => self.packed("answer", &row[0], &row[1..4], utf8),
+            "settings" if row[0] != Cell::Nothing => self.expect_conversation("setting", row, &row[0]),
+            _ => {}
+        }
+    }
+
+    fn conversation(&mut self, row: &Row) {
+        self.checkup.conversations += 1;
+        self.conversations.insert(row[0].text().unwrap_or_default().to_owned());
+    }
+
+    fn exchange(&mut self, row: &Row) {
+        self.checkup.exchanges += 1;
+        let id = row[0].text().unwrap_or_default().to_owned();
+        self.expect_conversation("exchange", row, &row[1]);
+        for entry in [&row[2], &row[3]].into_iter().filter_map(Cell::digest) {
+            self.named.push((id.clone(), entry));
+        }
+        self.exchanges.insert(id);
+    }
+
+    fn expect_conversation(&mut self, what: &str, row: &Row, named: &Cell) {
+        if !named.text().is_some_and(|id| self.conversations.contains(id)) {
+            let name = row[0].text().unwrap_or("?").to_owned();
+            self.find(format!("{what} {name}"), "its conversation is not there");
+        }
+    }
+
+    fn expect_exchange(&mut self, what: &str, named: &Cell) {
+        if !named.text().is_some_and(|id| self.exchanges.contains(id)) {
+            self.find(format!("{what} of {}", named.text().unwrap_or("?")), "its exchange is not there");
+        }
+    }
+
+    fn blob(&mut self, row: &Row) {
+        self.checkup.records += 1;
+        let Some(digest) = row[0].digest() else { return };
+        self.blobs.insert(digest);
+        let verified = unpacked(&row[1..4]).and_then(|bytes| {
+            if Digest::of(Domain::Record, &bytes) != digest {
+                return Err(StoreError::Damaged("its content is not what its name says".to_owned()));
+            }
+            Ok(verify_record(&bytes)?)
+        });
+        if let Err(error) = verified {
+            self.find(format!("record {digest}"), said(&error));
+        }
+    }
+
+    fn node(&mut self, row: &Row) {
+        self.checkup.entries += 1;
+        let Some(id) = row[0].digest() else { return };
+        if let Err(what) = self.verified_node(id, row) {
+            self.find(format!("entry {id} of {}", row[1].text().unwrap_or("?")), &what);
+            // What follows it is still looked at.
+            let chain = row[6].digest().map_or(Chain::ROOT, Chain);
+            self.keep_node(id, Node { parent: None, chain, call: None, result: None });
+        }
+    }
+
+    fn verified_node(&mut self, id: Digest, row: &Row) -> Result<(), String> {
+        let conversation = row[1].text().filter(|id| self.conversations.contains(*id));
+        let conversation = conversation.ok_or("its conversation is not there")?;
+        if row[2].text().is_some_and(|id| !self.exchanges.contains(id)) {
+            return Err("its exchange is not there".to_owned());
+        }
+        let parent_id = row[3].digest();
+        let parent = match parent_id {
+            None => None,
+            Some(parent) => Some(*self.by_id.get(&parent).ok_or("what it follows is not there before it")?),
+        };
+        let record = row[4].digest().filter(|record| self.blobs.contains(record));
+        let record = record.ok_or("its record is not there")?;
+        if node_id(conversation, parent_id, record) != id {
+            return Err("its id does not follow from what it says and follows".to_owned());
+        }
+        let entry = self.entry(row).map_err(|error| said(&error).to_owned())?;
+        let before = parent.map_or(Chain::ROOT, |parent| self.nodes[parent].chain);
+        let (chain, counts) = before.after(Saying::of(&entry));
+        if row[6].digest() != Some(chain.0) || row[7].number() != Some(i64::from(counts)) {
+            return Err("its chain is not that of what was said up to it".to_owned());
+        }
+        let kind = KeptKind::of(&entry);
+        if row[9].number() != Some(kind_tag(kind)) {
+            return Err("it is filed under another kind".to_owned());
+        }
+        let call_id = row[11].text().map(str::to_owned);
+        let (call, result) = match kind {
+            KeptKind::Called => (call_id.map(|id| (id, false)), None),
+            KeptKind::Returned(_) => (None, call_id),
+            _ => (None, None),
+        };
+        self.keep_node(id, Node { parent, chain, call, result });
+        Ok(())
+    }
+
+    fn entry(&mut self, row: &Row) -> Result<throughline_core::Entry, StoreError> {
+        let record = unpacked(&row[14..17])?;
+        let envelope = row[5].digest();
+        let mut load = |digest| match envelope {
+            Some(envelope) if envelope == digest => unpacked(&row[17..20]),
+            _ => Err(StoreError::Damaged("it is filed under another envelope".to_owned())),
+        };
+        self.reader.decode(&record, None, &mut load)
+    }
+
+    fn keep_node(&mut self, id: Digest, node: Node) {
+        self.by_id.insert(id, self.nodes.len());
+        self.nodes.push(node);
+        self.pair();
+    }
+
+    /// Looks for the call of the latest entry, if that is a result.
+    fn pair(&mut self) {
+        let Some(Node { result: Some(result), parent, .. }) = self.nodes.last() else { return };
+        let (result, mut at) = (result.clone(), *parent);
+        let mut is_repeated = false;
+        while let Some(node) = at {
+            if self.nodes[node].result.as_ref() == Some(&result) {
+                is_repeated = true;
+            }
+            if let Some((id, is_settled)) = &mut self.nodes[node].call
+                && *id == result
+            {
+                self.checkup.pairs += u64::from(!*is_settled);
+                *is_settled = true;
+                self.checkup.repeated += u64::from(is_repeated);
+                return;
+            }
+            at = self.nodes[node].parent;
+        }
+        self.checkup.orphans += 1;
+    }
+
+    fn item(&mut self, row: &Row) {
+        if !row[1].digest().is_some_and(|node| self.by_id.contains_key(&node)) {
+            self.find(format!("item {}", row[0].text().unwrap_or("?")), "its entry is not there");
+        }
+    }
+
+    fn body_link(&mut self, row: &Row) {
+        self.checkup.requests += 1;
+        let Some(digest) = row[0].digest() else { return };
+        self.bodies.insert(digest);
+        self.based.entry(row[1].digest()).or_default().push(digest);
+    }
+
+    fn sent(&mut self, row: &Row) {
+        self.expect_exchange("request", &row[0]);
+        if !row[2].digest().is_some_and(|body| self.bodies.contains(&body)) {
+            self.find(format!("request of {}", row[0].text().unwrap_or("?")), "its body is not there");
+        }
+    }
+
+    fn packed(
+        &mut self,
+        what: &str,
+        exchange: &Cell,
+        cells: &[Cell],
+        read: fn(Vec<u8>) -> Result<(), StoreError>,
+    ) {
+        self.expect_exchange(what, exchange);
+        if let Err(error) = unpacked(cells).and_then(read) {
+            self.find(format!("{what} of {}", exchange.text().unwrap_or("?")), said(&error));
+        }
+    }
+
+    /// Returns the next request to be put together: each comes after the one that it is based on.
+    pub fn next_body(&mut self) -> Option<Digest> {
+        if self.stack.is_empty() {
+            let whole = self.based.remove(&None)?;
+            self.stack.push((Arc::default(), whole));
+        }
+        loop {
+            let (_, waiting) = self.stack.last_mut()?;
+            match waiting.pop() {
+                Some(digest) => return Some(digest),
+                None => drop(self.stack.pop()),
+            }
+        }
+    }
+
+    /// Takes in the request that was asked for; nothing if it is gone.
+    pub fn body(&mut self, digest: Digest, body: Option<SourcedBody>) {
+        let base = self.stack.last().map(|(base, _)| Arc::clone(base)).unwrap_or_default();
+        // A request whose last follower this is needs not be kept: conversations are mostly one line of them.
+        if self.stack.len() > 1 && self.stack.last().is_some_and(|(_, waiting)| waiting.is_empty()) {
+            self.stack.pop();
+        }
+        let followers = self.based.remove(&Some(digest)).unwrap_or_default();
+        match body
+            .ok_or_else(|| StoreError::Damaged("it is not there".to_owned()))
+            .and_then(|body| put_together(&base, &body))
+        {
+            Ok(bytes) => {
+                if Digest::of(Domain::Body, &bytes) != digest {
+                    self.find(format!("request {digest}"), "its content is not what its name says");
+                }
+                if !followers.is_empty() {
+                    self.stack.push((Arc::new(bytes), followers));
+                }
+            }
+            Err(error) => {
+                self.find(format!("request {digest}"), said(&error));
+                self.unreadable(followers);
+            }
+        }
+    }
+
+    /// Notes requests that rest on one that cannot be read.
+    fn unreadable(&mut self, mut followers: Vec<Digest>) {
+        while let Some(digest) = followers.pop() {
+            self.find(format!("request {digest}"), "the request that it is based on cannot be read");
+            followers.extend(self.based.remove(&Some(digest)).unwrap_or_default());
+        }
+    }
+
+    /// Notes something that a store found out itself.
+    pub fn note(&mut self, of: &str, what: &str) {
+        self.find(of.to_owned(), what);
+    }
+
+    /// Returns what was found, when there are no more rows and no more requests.
+    pub fn done(mut self) -> Checkup {
+        let lost: BTreeSet<Digest> = self.based.drain().flat_map(|(_, digests)| digests).collect();
+        for digest in lost {
+            self.find(format!("request {digest}"), "the request that it is based on is not there");
+        }
+        for (exchange, entry) in std::mem::take(&mut self.named) {
+            if !self.by_id.contains_key(&entry) {
+                self.find(format!("exchange {exchange}"), "an entry that it names is not there");
+            }
+        }
+        let is_open = |node: &&Node| node.call.as_ref().is_some_and(|(_, is_settled)| !is_settled);
+        self.checkup.open = self.nodes.iter().filter(is_open).count() as u64;
+        self.checkup
+    }
+
+    fn find(&mut self, of: String, what: &str) {
+        self.checkup.wrong += 1;
+        if self.checkup.findings.len() < FINDINGS_MAX {
+            self.checkup.findings.push(Finding { of, what: what.to_owned() });
+        }
+    }
+}
+
+/// Unpacks codec, size and bytes.
+fn unpacked(cells: &[Cell]) -> Result<Vec<u8>, StoreError> {
+    let (codec, size, bytes) = packed_cells(cells)?;
+    unpack(codec, size, bytes)
+}
+
+fn packed_cells(cells: &[Cell]) -> Result<(i64, usize, Vec<u8>), StoreError> {
+    let missing = || StoreError::Damaged("its content is not there".to_owned());
+    let codec = cells[0].number().ok_or_else(missing)?;
+    let size = cells[1].number().and_then(|size| usize::try_from(size).ok()).ok_or_else(missing)?;
+    Ok((codec, size, cells[2].bytes().ok_or_else(missing)?.to_vec()))
+}
+
+fn put_together(base: &[u8], body: &SourcedBody) -> Result<Vec<u8>, StoreError> {
+    let end = |cell: &Cell| cell.number().and_then(|end| usize::try_from(end).ok()).unwrap_or(usize::MAX);
+    let ends = (end(&body.row[4]), end(&body.row[5]));
+    undelta(base, &body.sources, ends, packed_cells(&body.row[6..9])?)
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<(), StoreError> {
+    String::from_utf8(bytes).map(drop).map_err(|_| StoreError::Damaged("it is no text".to_owned()))
+}
+
+/// Returns what an error says, without what to do about a database that is damaged as a whole.
+fn said(error: &StoreError) -> &str {
+    match error {
+        StoreError::Damaged(what) => what,
+        _ => "it cannot be read",
+    }
+}

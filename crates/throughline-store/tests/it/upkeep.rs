@@ -1,0 +1,327 @@
+//! What an operator does to a durable history: checks that find what was damaged, copies that are equal, and
+//! deletions after which nothing is to be found in the file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rusqlite::Connection;
+use throughline_core::{EntryId, Outcome};
+use throughline_store::{
+    Batch, Entries, ExchangeId, History, Inventory, Learned, Moment, Outworn, Paging, ProviderEvent, Prune,
+    Scope, Search, Setting, Sqlite, SqliteOptions, StoreError, Upkeep, Watch, Which, Write, copy,
+};
+
+use crate::fixtures::{
+    Folder, Schema, Store, append, beginning, call, conversation, exchange, extension, open, result, run,
+    user,
+};
+
+fn silent() -> Watch {
+    Arc::new(|_| {})
+}
+
+/// Fills a history with some of everything: pairs, a branch, requests that rest on each other, texts that are hard.
+fn fill(store: &Store) -> EntryId {
+    run(async {
+        let mut tip = None;
+        for n in 0..12_i64 {
+            let id = format!("x{n}");
+            let entries = [
+                user(&format!("question {n} about \0 and é")),
+                call(&format!("c{n}"), "read", r#"{"path":"src/main.rs"}"#),
+                result(&format!("c{n}"), &format!("content {n} ").repeat(200), Outcome::Ok),
+            ];
+            let growth = extension("a", tip.as_ref(), n, &entries).of_exchange(ExchangeId::new(id.as_str()));
+            tip = growth.tip();
+            let body = format!(
+                "{{\"messages\":[{}]}}",
+                (0..=n).map(|n| format!("\"{n}{}\"", "word ".repeat(300))).collect::<Vec<_>>().join(",")
+            );
+            let of = || ExchangeId::new(id.as_str());
+            let event = ProviderEvent { at: Moment(n), name: Some("delta".into()), data: "{}".into() };
+            let writes = vec![
+                beginning("a", n),
+                Write::Exchange(exchange(&id, "a", n).into()),
+                Write::Entries(growth),
+                Write::Sent { exchange: of(), attempt: 0, body: Bytes::from(body) },
+                Write::Events { exchange: of(), attempt: 0, events: vec![event] },
+                Write::Answer { exchange: of(), json: "{\"id\":\"r\"}".into() },
+            ];
+            store.append(Batch::durable(writes)).await.unwrap();
+        }
+        append(store, "b", None, 20, &[user("another"), result("lost", "no call", Outcome::Error)]).await;
+        let learned = Learned {
+            backend: "one".into(),
+            model: "".into(),
+            capability: "native_tool_history".into(),
+            verdict: "no".into(),
+            reason: "400".into(),
+            at: Moment(1),
+            expires: Some(Moment(2)),
+        };
+        let setting =
+            |scope| Setting { scope, name: "backend".into(), value: Some("one".into()), at: Moment(3) };
+        let writes = vec![
+            Write::Learned(learned),
+            Write::Setting(setting(Scope::Everywhere)),
+            Write::Setting(setting(Scope::Conversation(conversation("b")))),
+        ];
+        store.append(Batch::durable(writes)).await.unwrap();
+        tip.unwrap()
+    })
+}
+
+/// Asserts that two histories answer alike.
+fn assert_alike(one: &Store, two: &Store, tip: &EntryId) {
+    let branch = |store: &Store| run(store.entries(Entries::Branch(tip.clone()))).unwrap();
+    assert_eq!(branch(one), branch(two));
+    for n in 0..12 {
+        let recording = |store: &Store| {
+            run(store.recording(ExchangeId::new(format!("x{n}")), Which::Everything)).unwrap()
+        };
+        assert_eq!(recording(one), recording(two));
+    }
+    assert_eq!(run(one.standing()).unwrap(), run(two.standing()).unwrap());
+    let search = || Search { words: "content".into(), paging: Paging::first(5), ..Search::default() };
+    let hits = |store: &Store| run(store.search(search())).unwrap().items;
+    assert_eq!(hits(one), hits(two));
+    assert_eq!(hits(one).len(), 5);
+}
+
+fn checked(store: &dyn Upkeep) -> throughline_store::Checkup {
+    run(store.check(silent())).unwrap()
+}
+
+#[test]
+fn a_sound_history_is_found_sound() {
+    let folder = Folder::new("sound");
+    let store = Arc::new(open(&folder.database()));
+    fill(&(Arc::clone(&store) as Store));
+    let checkup = checked(&*store);
+    assert_eq!(checkup.findings, []);
+    assert_eq!((checkup.conversations, checkup.exchanges, checkup.entries), (2, 12, 38));
+    assert_eq!((checkup.pairs, checkup.open, checkup.orphans, checkup.repeated), (12, 0, 1, 0));
+    assert_eq!(checkup.requests, 12);
+    let stats = run(store.stats()).unwrap();
+    assert_eq!((stats.conversations, stats.entries, stats.exchanges), (2, 38, 12));
+    assert!(stats.content() > 0 && stats.content() <= stats.disk);
+    assert_eq!(stats.oldest, Some(Moment(0)));
+}
+
+#[test]
+fn a_sound_history_in_postgresql_is_found_sound() {
+    let Some(schema) = Schema::new("sound") else { return };
+    let store = Arc::new(schema.open());
+    fill(&(Arc::clone(&store) as Store));
+    let checkup = checked(&*store);
+    assert_eq!(checkup.findings, []);
+    assert_eq!((checkup.conversations, checkup.exchanges, checkup.entries), (2, 12, 38));
+    assert_eq!((checkup.pairs, checkup.open, checkup.orphans, checkup.repeated), (12, 0, 1, 0));
+    let stats = run(store.stats()).unwrap();
+    assert_eq!((stats.conversations, stats.entries, stats.exchanges), (2, 38, 12));
+}
+
+/// What somebody does behind the store's back, and what the check says about it.
+const DAMAGE: [(&str, &str); 9] = [
+    ("UPDATE blobs SET bytes = zeroblob(length(bytes)) WHERE n = 3", "record"),
+    ("DELETE FROM blobs WHERE n = (SELECT record FROM nodes WHERE n = 5)", "its record is not there"),
+    ("UPDATE nodes SET parent = 1 WHERE n = 9", "its id does not follow"),
+    ("UPDATE nodes SET chain = zeroblob(16) WHERE n = 4", "its chain is not that"),
+    ("UPDATE nodes SET kind = 2 WHERE n = 2", "filed under another kind"),
+    ("DELETE FROM bodies WHERE n = 4", "request"),
+    ("UPDATE bodies SET head = head + 1 WHERE n = 7", "request"),
+    ("UPDATE events SET bytes = x'00' WHERE n = 2", "events of x1"),
+    ("DELETE FROM exchanges WHERE n = 6", "its exchange is not there"),
+];
+
+#[test]
+fn whatever_is_damaged_is_found_and_named() {
+    let folder = Folder::new("damaged");
+    let sound: Store = Arc::new(open(&folder.database()));
+    fill(&sound);
+    drop(sound);
+    for (number, (damage, said)) in DAMAGE.into_iter().enumerate() {
+        let file = folder.database().with_file_name(format!("damaged-{number}.db"));
+        std::fs::copy(folder.database(), &file).unwrap();
+        let behind = Connection::open(&file).unwrap();
+        behind.execute_batch(&format!("PRAGMA foreign_keys = off; {damage}")).unwrap();
+        drop(behind);
+        let checkup = checked(&open(&file));
+        let found: Vec<String> =
+            checkup.findings.iter().map(|found| format!("{}: {}", found.of, found.what)).collect();
+        assert!(found.iter().any(|found| found.contains(said)), "{damage}: {found:?}");
+        assert!(checkup.wrong >= 1);
+    }
+}
+
+#[test]
+fn damage_in_postgresql_is_found_too() {
+    let Some(schema) = Schema::new("damaged") else { return };
+    let store = Arc::new(schema.open());
+    fill(&(Arc::clone(&store) as Store));
+    schema.execute("UPDATE nodes SET chain = id WHERE n = (SELECT min(n) + 3 FROM nodes)");
+    schema.execute("UPDATE bodies SET tail = tail + 1 WHERE depth = 5");
+    let found: Vec<String> = checked(&*store).findings.iter().map(|found| found.what.clone()).collect();
+    assert!(found.iter().any(|what| what.contains("its chain is not that")), "{found:?}");
+    assert!(found.iter().any(|what| what.contains("based on cannot be read")), "{found:?}");
+}
+
+#[test]
+fn a_backup_is_made_while_others_write_and_is_equal() {
+    let folder = Folder::new("backup");
+    let store = Arc::new(open(&folder.database()));
+    let shared = Arc::clone(&store) as Store;
+    let tip = fill(&shared);
+    let file = folder.database().with_file_name("backup.db");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..50).for_each(|n| drop(run(append(&shared, "c", None, n, &[user(&n.to_string())]))));
+        });
+        run(store.back_up(&file, silent())).unwrap();
+    });
+    let copy: Store = Arc::new(open(&file));
+    assert_alike(&shared, &copy, &tip);
+    assert_eq!(checked(&open(&file)).findings, []);
+    let again = run(store.back_up(&file, silent())).unwrap_err();
+    assert!(again.to_string().contains("is there already"), "{again}");
+}
+
+#[test]
+fn a_history_goes_to_postgresql_and_back_and_is_equal() {
+    let folder = Folder::new("migrate");
+    let Some(schema) = Schema::new("migrate") else { return };
+    let (first, middle) = (Arc::new(open(&folder.database())), Arc::new(schema.open()));
+    let tip = fill(&(Arc::clone(&first) as Store));
+    let there: Inventory = run(copy(&*first, &*middle, silent())).unwrap();
+    assert_alike(&(Arc::clone(&first) as Store), &(Arc::clone(&middle) as Store), &tip);
+    assert_eq!(checked(&*middle).findings, []);
+
+    let back = Arc::new(open(&folder.database().with_file_name("back.db")));
+    let again = run(copy(&*middle, &*back, silent())).unwrap();
+    assert_eq!(there, again);
+    assert_eq!(there.digest(), again.digest());
+    assert_alike(&(Arc::clone(&first) as Store), &(Arc::clone(&back) as Store), &tip);
+
+    let refused = run(copy(&*first, &*middle, silent())).unwrap_err();
+    assert!(matches!(refused, StoreError::Unsupported(_)), "{refused}");
+    // What is copied goes on like any other history.
+    let store = middle as Store;
+    run(append(&store, "a", Some(&tip), 30, &[user("and on")]));
+}
+
+#[test]
+fn a_backup_of_postgresql_is_a_file_that_can_be_brought_back() {
+    let folder = Folder::new("backup-postgres");
+    let Some(schema) = Schema::new("backup-postgres") else { return };
+    let store = Arc::new(schema.open());
+    let tip = fill(&(Arc::clone(&store) as Store));
+    let file = folder.database();
+    run(store.back_up(&file, silent())).unwrap();
+    assert_alike(&(Arc::clone(&store) as Store), &(Arc::new(open(&file)) as Store), &tip);
+}
+
+#[test]
+fn a_copy_of_what_is_damaged_keeps_nothing() {
+    let folder = Folder::new("broken-off");
+    let store: Store = Arc::new(open(&folder.database()));
+    fill(&store);
+    drop(store);
+    let damage = "PRAGMA ignore_check_constraints = on; UPDATE nodes SET id = x'00' WHERE n = 20";
+    Connection::open(folder.database()).unwrap().execute_batch(damage).unwrap();
+    let (from, to) = (open(&folder.database()), open(&folder.database().with_file_name("to.db")));
+    assert!(run(copy(&from, &to, silent())).is_err());
+    assert_eq!(run(to.stats()).unwrap().conversations, 0, "it can be begun again");
+}
+
+#[test]
+fn what_was_taken_out_is_not_to_be_found_in_the_file() {
+    let folder = Folder::new("erased");
+    let store = Arc::new(open(&folder.database()));
+    let shared = Arc::clone(&store) as Store;
+    let secret = "xyzzyplughsecret";
+    run(async {
+        let growth = extension("a", None, 1, &[user(&format!("the word is {secret}"))]);
+        let of = || ExchangeId::new("x1");
+        let writes = vec![
+            beginning("a", 1),
+            Write::Exchange(exchange("x1", "a", 1).into()),
+            Write::Entries(growth.of_exchange(of())),
+            Write::Sent { exchange: of(), attempt: 0, body: Bytes::from(format!("{{\"m\":\"{secret}\"}}")) },
+            Write::Answer { exchange: of(), json: format!("{{\"a\":\"{secret}\"}}").into() },
+        ];
+        shared.append(Batch::durable(writes)).await.unwrap();
+        append(&shared, "b", None, 1, &[user("something else")]).await;
+        let found = shared.search(Search { words: secret.into(), ..Search::default() }).await.unwrap();
+        assert_eq!(found.items.len(), 1);
+    });
+    assert!(holds(&folder.database(), secret), "the test can fail");
+    run(shared.prune(Prune { which: Outworn::These(vec![conversation("a")]), dry_run: false })).unwrap();
+    assert!(!holds(&folder.database(), secret));
+    assert_eq!(checked(&*store).findings, []);
+}
+
+/// Says whether a text stands in the database or beside it.
+fn holds(database: &Path, text: &str) -> bool {
+    let files = ["history.db", "history.db-wal"].map(|name| database.with_file_name(name));
+    let has = |file: &Path| {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    files.iter().any(|file| has(file))
+}
+
+#[test]
+fn another_process_that_takes_out_leaves_nothing_dangling() {
+    let folder = Folder::new("pruned-elsewhere");
+    let options = SqliteOptions::default();
+    let serving = Arc::new(Sqlite::open(&folder.database(), options).unwrap());
+    let elsewhere = Sqlite::open(&folder.database(), options).unwrap();
+    let store = Arc::clone(&serving) as Store;
+    rests_on_nothing_that_is_gone(&store, &elsewhere);
+    assert_eq!(checked(&*serving).findings, []);
+}
+
+#[test]
+fn nor_does_another_replica() {
+    let Some(schema) = Schema::new("pruned-elsewhere") else { return };
+    let (serving, elsewhere) = (Arc::new(schema.open()), schema.open());
+    rests_on_nothing_that_is_gone(&(Arc::clone(&serving) as Store), &elsewhere);
+    assert_eq!(checked(&*serving).findings, []);
+}
+
+/// A request that would be kept as what differs from one that another has taken out.
+fn rests_on_nothing_that_is_gone(serving: &Store, elsewhere: &dyn Upkeep) {
+    let send = |n: i64| {
+        let id = format!("x{n}");
+        let body = format!("{{\"messages\":[\"{}\",{n}]}}", "word ".repeat(2_000));
+        run(serving.append(Batch::durable(vec![
+            beginning("a", n),
+            Write::Exchange(exchange(&id, "a", n).into()),
+            Write::Entries(extension("a", None, n, &[user(&format!("{n} {}", "word ".repeat(100)))])),
+            Write::Sent { exchange: ExchangeId::new(id.as_str()), attempt: 0, body: Bytes::from(body) },
+        ])))
+        .unwrap();
+    };
+    send(1);
+    send(2);
+    run(elsewhere.prune(Prune { which: Outworn::These(vec![conversation("a")]), dry_run: false })).unwrap();
+    send(3);
+    let sent = run(serving.recording(ExchangeId::new("x3"), Which::Sent)).unwrap();
+    assert!(sent.sent[0].1.ends_with(b",3]}"));
+}
+
+#[test]
+fn a_database_of_the_first_schema_is_brought_forward() {
+    let folder = Folder::new("schema-1");
+    let store = Arc::new(open(&folder.database()));
+    let tip = fill(&(Arc::clone(&store) as Store));
+    let before = run(store.entries(Entries::Branch(tip.clone()))).unwrap();
+    drop(store);
+    let older = Connection::open(folder.database()).unwrap();
+    older.execute_batch("ALTER TABLE nodes DROP COLUMN envelope; PRAGMA user_version = 1").unwrap();
+    drop(older);
+    let store = open(&folder.database());
+    assert_eq!(run(store.entries(Entries::Branch(tip))).unwrap(), before);
+    assert_eq!(checked(&store).findings, []);
+}
