@@ -8,7 +8,8 @@
 //! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
 //! it took, [`probe`] asks a backend what it is, [`listing`] does so in the background, [`verdicts`] are what was
 //! learned about one, and [`gauges`] how its models count. [`background`] holds answers that nobody waits for,
-//! and [`drain`] what is waited for before the gateway stops. [`turn`] runs a model's tools in a loop, and replays it.
+//! [`drain`] what is waited for before the gateway stops, and [`privacy`] takes out what is not to be kept.
+//! [`turn`] runs a model's tools in a loop, and replays it.
 
 pub mod background;
 pub mod capability;
@@ -21,6 +22,7 @@ pub mod gateway;
 pub mod gauges;
 pub mod ingress;
 pub mod listing;
+pub mod privacy;
 pub mod probe;
 pub mod routing;
 pub mod secret;

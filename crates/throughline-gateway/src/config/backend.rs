@@ -89,6 +89,8 @@ impl At<'_, '_> {
         let prices = section.prices;
         let shown = prices.map(|it| format!("input {} output {} per million", it.input, it.output));
         self.note("prices", shown.as_deref().unwrap_or("unknown"));
+        let store = section.store.unwrap_or(true);
+        self.note("store", store);
         self.note_history(&section.history);
         Some(Backend {
             name: Text::from(name),
@@ -106,6 +108,7 @@ impl At<'_, '_> {
             headers,
             timeouts,
             http2,
+            store,
             history: history.overridden_by(section.history),
             prices,
         })

@@ -47,6 +47,8 @@ pub struct FileConfig {
     pub mcp: Vec<McpSection>,
     /// Who composes answers.
     pub compose: ComposeSection,
+    /// What is not kept.
+    pub privacy: PrivacySection,
 }
 
 /// `[store]`
@@ -119,6 +121,8 @@ pub struct BackendSection {
     pub http2: Option<Choice>,
     /// What a million tokens cost.
     pub prices: Option<Prices>,
+    /// Whether what it is sent and answers is kept.
+    pub store: Option<bool>,
     /// What differs from `[history]`.
     pub history: HistorySection,
 }
@@ -251,6 +255,26 @@ pub struct ComposeSection {
     pub max_tokens: Option<NonZeroU64>,
     /// What it is told.
     pub guidance: Option<String>,
+}
+
+/// `[privacy]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PrivacySection {
+    /// Whether secrets of known forms are taken out.
+    pub secrets: Option<bool>,
+    /// What else is taken out.
+    pub redact: Vec<RedactRule>,
+}
+
+/// `[[privacy.redact]]`
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct RedactRule {
+    /// What stands in its place.
+    pub name: String,
+    /// What is taken out: a regular expression.
+    pub pattern: String,
 }
 
 /// A key in the text, and where it and its value stand.

@@ -40,6 +40,7 @@ pub const KEYS: &[Key] = &[
     now("backends[].timeouts.idle"),
     now("backends[].http2"),
     now("backends[].prices"),
+    now("backends[].store"),
     now("backends[].history.recent_calls_to_keep"),
     now("backends[].history.truncation_threshold"),
     now("backends[].history.budget"),
@@ -86,6 +87,9 @@ pub const KEYS: &[Key] = &[
     now("compose.temperature"),
     now("compose.max_tokens"),
     now("compose.guidance"),
+    now("privacy.secrets"),
+    now("privacy.redact[].name"),
+    now("privacy.redact[].pattern"),
 ];
 
 /// Returns the variable that overrides a key, if one does: `history.budget` is `THROUGHLINE_HISTORY_BUDGET`.

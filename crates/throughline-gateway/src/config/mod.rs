@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod fixed;
 pub mod keys;
+mod privacy;
 pub mod providers;
 mod resolve;
 mod source;

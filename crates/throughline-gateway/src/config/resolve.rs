@@ -17,6 +17,7 @@ use super::tools::{Mcp, Prices, Tools};
 use super::values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TimeLimit,
 };
+use crate::privacy::Privacy;
 use crate::secret::{AccessKeys, Secret, SecretRef};
 use crate::turn::compose::Compose;
 use std::net::SocketAddr;
@@ -58,6 +59,8 @@ pub struct Config {
     pub mcp: Vec<Mcp>,
     /// Who composes answers, if somebody does.
     pub compose: Option<Compose>,
+    /// What is taken out of everything before it is kept.
+    pub privacy: Arc<Privacy>,
     /// What its writer should know.
     pub warnings: Vec<Warning>,
     /// Every value and where it came from.
@@ -80,6 +83,23 @@ pub enum StoreLocation {
     Sqlite(PathBuf),
     /// A PostgreSQL server; the URL may hold a password.
     Postgres(Secret),
+}
+
+impl StoreLocation {
+    /// Reads the URL of a history; the path of a file is relative to `folder`.
+    ///
+    /// # Errors
+    /// When it is none, and why; no error shows a password.
+    pub fn parse(url: Secret, folder: &Path) -> Result<Self, String> {
+        match url.expose().split_once(':') {
+            Some(("sqlite", file)) if !file.is_empty() => Ok(Self::Sqlite(folder.join(file))),
+            Some(("postgres" | "postgresql", _)) => {
+                throughline_store::Postgres::check_url(url.expose()).map_err(|error| error.to_string())?;
+                Ok(Self::Postgres(url))
+            }
+            _ => Err("expected `sqlite:FILE` or `postgres://…`".to_owned()),
+        }
+    }
 }
 
 /// How much is accepted.
@@ -130,6 +150,8 @@ pub struct Backend {
     pub timeouts: Timeouts,
     /// Whether HTTP/2 is spoken; `auto` lets TLS settle it.
     pub http2: Choice,
+    /// Whether what it is sent and answers is kept.
+    pub store: bool,
     /// How tool history is shortened for it.
     pub history: History,
     /// What its tokens cost, if that is known.
@@ -294,6 +316,7 @@ impl Resolver<'_> {
         let mcp = self.mcp(file.mcp);
         let compose = self.compose(file.compose, &names);
         let tracing = self.tracing(file.telemetry);
+        let privacy = self.privacy(&file.privacy);
         Some(Config {
             listen: listen?,
             data,
@@ -310,6 +333,7 @@ impl Resolver<'_> {
             tools,
             mcp,
             compose,
+            privacy,
             warnings: Vec::new(),
             effective: Vec::new(),
         })
@@ -336,20 +360,8 @@ impl Resolver<'_> {
         self.note("store.url", shown);
         let on_failure = store.on_failure.unwrap_or_default();
         self.note("store.on_failure", on_failure.name());
-        let location = match opened.expose().split_once(':') {
-            Some(("sqlite", file)) if !file.is_empty() => StoreLocation::Sqlite(data.join(file)),
-            Some(("postgres" | "postgresql", _)) => {
-                if let Err(error) = throughline_store::Postgres::check_url(opened.expose()) {
-                    self.problem("store.url", error.to_string());
-                    return None;
-                }
-                StoreLocation::Postgres(opened)
-            }
-            _ => {
-                self.problem("store.url", "expected `sqlite:FILE` or `postgres://…`");
-                return None;
-            }
-        };
+        let location = StoreLocation::parse(opened, data);
+        let location = location.map_err(|what| self.problem("store.url", what)).ok()?;
         Some(StoreConfig { location, on_failure })
     }
 

@@ -91,6 +91,13 @@ const MIDDLE: &str = r#"
 #temperature = 0.2
 #max_tokens = 1000
 #guidance = "Write the final answer from the results of the tools above."
+[privacy]
+# What is taken out of everything before it is kept; backends are still sent it. Off unless you say so.
+#secrets = false
+
+#[[privacy.redact]]
+#name = "employee"
+#pattern = "EMP-[0-9]{6}"
 "#;
 
 const NO_BACKENDS: &str = r#"
@@ -117,6 +124,7 @@ const EXAMPLE: &str = r#"
 #timeouts = { connect = "10s", idle = "5m" }
 #http2 = "auto"
 #prices = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }
+#store = true
 #history = { recent_calls_to_keep = 6, truncation_threshold = 10000, budget = "auto", recall = true, policy = "default" }
 "#;
 

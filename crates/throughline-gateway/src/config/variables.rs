@@ -14,7 +14,7 @@ use std::str::FromStr;
 const PREFIX: &str = "THROUGHLINE_";
 
 /// Variables that no key stands for.
-const OTHERS: [&str; 2] = ["THROUGHLINE_CONFIG", "THROUGHLINE_DATA"];
+const OTHERS: [&str; 3] = ["THROUGHLINE_CONFIG", "THROUGHLINE_DATA", crate::gateway::CLOCK_OFF];
 
 /// Overrides the file with what the variables say. An empty variable says nothing.
 pub fn apply(
@@ -61,6 +61,7 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
         "telemetry.otlp_endpoint" => file.telemetry.otlp_endpoint = Some(text.to_owned()),
         "telemetry.otlp_headers" => file.telemetry.otlp_headers = pairs(text)?,
         "telemetry.service_name" => file.telemetry.service_name = Some(text.to_owned()),
+        "privacy.secrets" => file.privacy.secrets = Some(number(text)?),
         "telemetry.sampling_ratio" => {
             file.telemetry.sampling_ratio = Some(Ratio::try_from(number::<f64>(text)?)?);
         }

@@ -74,6 +74,9 @@ use throughline_wire::{Stamp, status_of};
 /// The header by which a client chooses a backend.
 pub const BACKEND_HEADER: &str = "x-throughline-backend";
 
+/// The header by which a client says that nothing of a request is to be kept.
+pub const STORE_HEADER: &str = "x-throughline-store";
+
 /// A request as it came.
 #[derive(Debug)]
 pub struct Incoming {
@@ -179,8 +182,16 @@ impl Running {
         let standing = gateway.latest_standing().await;
         let route = routed(&setup, &standing, &headers, &ask, &placed)?;
         let cause = Cause::of(route.reason, &standing, &placed.conversation, ask.model.as_deref());
+        let keeps = is_kept(&headers, &route)?;
+        if !keeps && background::is_wanted(&ask) {
+            let what = "background: what is to be had later has to be kept, and this is not";
+            return Err(Failure {
+                param: Some(Text::from_static("background")),
+                ..own(FailureKind::InvalidRequest, "throughline_invalid_request", what)
+            });
+        }
         let recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
-        let mut recorder = recorder.traced(trace);
+        let mut recorder = recorder.private(&setup.config.privacy, keeps).traced(trace);
         let listens = made.is_some();
         recorder.note = made.and_then(|own| own.note);
         recorder.begin(&placed, &ask, now());
@@ -329,6 +340,24 @@ fn recorder(
     let exchange = record::begun(ExchangeId::new(id), placed, ask, client, now());
     let passes = setup.config.store.on_failure == OnStoreFailure::Pass;
     Recorder::new(gateway, exchange, passes, arrived)
+}
+
+/// Says whether an exchange is kept: not if the client says so, or if it may go to a backend of which nothing is.
+fn is_kept(headers: &HeaderMap, route: &Route) -> Result<bool, Failure> {
+    let said = headers.get(STORE_HEADER).map(|value| value.to_str().unwrap_or_default());
+    let is_wanted = match said {
+        None | Some("true") => true,
+        Some("false") => false,
+        Some(other) => {
+            let what = format!("{STORE_HEADER}: `{other}` is neither `true` nor `false`");
+            return Err(Failure {
+                param: Some(Text::from_static(STORE_HEADER)),
+                ..own(FailureKind::InvalidRequest, "throughline_invalid_request", what)
+            });
+        }
+    };
+    let mut destinations = std::iter::once(&route.first).chain(&route.fallbacks);
+    Ok(is_wanted && destinations.all(|destination| destination.backend.store))
 }
 
 fn routed(

@@ -10,6 +10,7 @@ use super::identity::{Claim, conversation_mark};
 use super::known::{Abridged, Known};
 use super::recall;
 use crate::config::Backend;
+use crate::privacy::Privacy;
 use std::collections::BTreeSet;
 use throughline_core::{
     Ask, ConversationId, Entry, EntryId, Handover, Kind, Seal, Side, Text, brief_in_force,
@@ -52,6 +53,21 @@ impl Placed {
             Some(Takeover { handover: Handover { brief: Some(brief), .. }, .. }) => Some(brief.clone()),
             Some(_) => self.history.iter().rposition(of_every_backend).and_then(brief),
             None => brief_in_force(&self.history, backend).and_then(brief),
+        }
+    }
+
+    /// Returns the place of a request of which nothing is known: the beginning of a conversation.
+    pub(super) fn unknown(ask: &Ask, conversation: ConversationId) -> Self {
+        Self {
+            conversation,
+            identified: "its beginning",
+            key: None,
+            parent: None,
+            known: 0,
+            history: ask.entries.clone(),
+            turn: Vec::new(),
+            handover: None,
+            earlier: Vec::new(),
         }
     }
 }
@@ -109,6 +125,7 @@ pub async fn place(
     ask: &Ask,
     past: Past<'_>,
     fresh: ConversationId,
+    privacy: &Privacy,
 ) -> Result<Placed, PlaceError> {
     let mut placed = match (&ask.previous, &ask.conversation) {
         (Some(_), Some(_)) => return Err(PlaceError::TwoPasts),
@@ -121,9 +138,10 @@ pub async fn place(
                 Claim::Nothing => compact::conversation_of(history, ask).await?,
                 _ => None,
             };
-            by_claim(history, compacted.map_or(claim, Claim::Compacted), ask, fresh).await?
+            by_claim(history, compacted.map_or(claim, Claim::Compacted), ask, fresh, privacy).await?
         }
     };
+    privacy.restore(&mut placed.history, &ask.entries);
     resolve_references(history, &mut placed.history).await?;
     compact::expand(history, &mut placed.history).await?;
     if leans_on_record(ask) {
@@ -133,7 +151,7 @@ pub async fn place(
 }
 
 /// Says whether the client leaves out what is in the record already.
-const fn leans_on_record(ask: &Ask) -> bool {
+pub(super) const fn leans_on_record(ask: &Ask) -> bool {
     ask.previous.is_some() || ask.conversation.is_some()
 }
 
@@ -286,9 +304,10 @@ async fn by_claim(
     claim: Claim,
     ask: &Ask,
     fresh: ConversationId,
+    privacy: &Privacy,
 ) -> Result<Placed, PlaceError> {
     let (within, identified, key) = claimed(history, claim, &fresh).await?;
-    let prefix = Locate::Prefix { within: within.clone(), chains: chains(&ask.entries) };
+    let prefix = Locate::Prefix { within: within.clone(), chains: chains(&privacy.entries(&ask.entries)) };
     let located = history.locate(prefix).await?;
     // Two conversations that open with the same words are not one, as long as nobody answered.
     let located = located.filter(|located| within.is_some() || answered(&ask.entries[..located.known]));

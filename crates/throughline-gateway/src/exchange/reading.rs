@@ -5,9 +5,11 @@ use super::place::{self, PlaceError, Placed};
 use super::prompting::{Prompted, Showing, prompt};
 use super::record::Recorder;
 use super::{Incoming, Purpose, Running, background, identity, misplaced};
+use crate::config::OnStoreFailure;
 use crate::gateway::Gateway;
 use crate::ingress::reject::undecodable;
 use crate::routing::Destination;
+use crate::telemetry::StoreUse;
 use std::sync::Arc;
 use throughline_core::{Ask, ConversationId, Dialect, Failure, Reply};
 use throughline_wire::decode_request;
@@ -36,15 +38,23 @@ impl Reading {
         let body: Arc<str> = body.into();
         // Whatever else is done with a history is done with all of it.
         let address = gateway.knowledge.address(dialect, identity::session(&headers), &body);
-        let address = address.filter(|_| purpose == Purpose::Answer && own.is_none());
+        // What is known is compared with what is kept, and that may be redacted.
+        let setup = gateway.setup();
+        let privacy = Arc::clone(&setup.config.privacy);
+        let passes = setup.config.store.on_failure == OnStoreFailure::Pass;
+        let unplaced = fresh.clone();
+        let is_plain = purpose == Purpose::Answer && own.is_none() && !privacy.is_active();
+        let address = address.filter(|_| is_plain);
         let known = address.as_ref().and_then(|address| gateway.knowledge.recall(address, &body));
         let mut reading = Self { body, address, known };
         let misplaced = |error: PlaceError| misplaced(gateway, &error);
         if let Some((known, abridged)) = reading.abridge(dialect) {
             let claim = identity::claim(&headers, &abridged.ask);
             let placed = place::place_abridged(&*gateway.history, claim, &abridged, &known, fresh.clone());
-            if let Some(placed) = placed.await.map_err(misplaced)? {
-                return Ok((reading, abridged.ask, placed));
+            match placed.await {
+                Ok(Some(placed)) => return Ok((reading, abridged.ask, placed)),
+                Err(PlaceError::Store(_)) if passes => {}
+                other => drop(other.map_err(misplaced)?),
             }
         }
         reading.known = None;
@@ -53,8 +63,16 @@ impl Reading {
         let claim = identity::claim(&headers, &ask);
         let behind = own.and_then(|own| own.behind);
         let past = place::Past { remembered: remembered.as_ref(), behind: behind.as_ref() };
-        let placed = place::place(&*gateway.history, claim, &ask, past, fresh);
-        let placed = placed.await.map_err(misplaced)?;
+        let placed = place::place(&*gateway.history, claim, &ask, past, fresh, &privacy);
+        let placed = match placed.await {
+            // A history that cannot be read is no reason to fail a request that brings its own.
+            Err(PlaceError::Store(error)) if passes && !place::leans_on_record(&ask) => {
+                gateway.telemetry.store_failed(StoreUse::Read);
+                tracing::error!(%error, "placed without the history");
+                Placed::unknown(&ask, unplaced)
+            }
+            placed => placed.map_err(misplaced)?,
+        };
         Ok((reading, ask, placed))
     }
 

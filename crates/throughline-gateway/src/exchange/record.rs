@@ -9,6 +9,7 @@ use super::place::Placed;
 use super::sizing::Sizing;
 use super::summary::SUMMARY;
 use crate::gateway::{Gateway, now};
+use crate::privacy::Privacy;
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
 use crate::trace::Trace;
 use bytes::Bytes;
@@ -39,6 +40,12 @@ pub struct Recorder {
     /// The last entry of those answers.
     tip: Option<EntryId>,
     passes: bool,
+    /// What is taken out of everything before it is written.
+    privacy: Arc<Privacy>,
+    /// Whether anything is written at all.
+    keeps: bool,
+    /// What could not be written when it should have been, and goes with whatever is written next.
+    unwritten: Vec<Write>,
     /// The request, as long as it is not in the history.
     opening: Vec<Write>,
     /// Whether the exchange is in the history, so that its end belongs there too.
@@ -82,6 +89,9 @@ impl Recorder {
             note: None,
             tip: None,
             passes,
+            privacy: Arc::default(),
+            keeps: true,
+            unwritten: Vec::new(),
             opening: Vec::new(),
             begun: false,
             pending,
@@ -89,6 +99,16 @@ impl Recorder {
             arrived,
             trace: None,
         }
+    }
+
+    /// Says what is taken out before anything is written, and whether anything is; if not, the answer says so.
+    #[must_use]
+    pub fn private(self, privacy: &Arc<Privacy>, keeps: bool) -> Self {
+        let mut private = self;
+        private.privacy = Arc::clone(privacy);
+        private.keeps = keeps;
+        private.lapsed = !keeps;
+        private
     }
 
     /// Has the exchange traced.
@@ -137,7 +157,7 @@ impl Recorder {
         (self.exchange.before.clone(), self.exchange.after.clone())
     }
 
-    /// Returns what a reply says, as it is kept.
+    /// Returns what a reply says, and who says it.
     #[must_use]
     pub fn said(&self, reply: &Reply) -> Vec<Entry> {
         let origin = self.origin(reply);
@@ -152,15 +172,16 @@ impl Recorder {
     /// Takes down the request: its conversation, and its new entries. It is written with the first attempt, or
     /// with the end if there is none.
     pub fn begin(&mut self, placed: &Placed, ask: &Ask, now: Moment) {
+        let entries = self.privacy.entries(&ask.entries);
         let conversation = NewConversation {
             id: placed.conversation.clone(),
             at: now,
             identified: Text::from_static(placed.identified),
-            title: title_of(&ask.entries),
+            title: title_of(&entries),
             keys: placed.key.iter().cloned().collect(),
         };
         let mut extension = self.extension(placed.parent.clone(), now);
-        extension.extend(&ask.entries[placed.known..]);
+        extension.extend(&entries[placed.known..]);
         self.exchange.before = extension.tip();
         self.opening = vec![Write::Conversation(conversation), Write::Entries(extension)];
     }
@@ -238,7 +259,8 @@ impl Recorder {
     /// # Errors
     /// When the history cannot be written, unless that is to be passed over.
     pub async fn events(&mut self, events: Vec<ProviderEvent>) -> Result<(), StoreError> {
-        if !self.pending.take_in(events) {
+        // A secret comes in pieces, and can only be told when all of them are there.
+        if !self.pending.take_in(events) || self.privacy.is_active() {
             return Ok(());
         }
         let write = self.events_write(Vec::new());
@@ -258,7 +280,7 @@ impl Recorder {
     ) -> Result<Vec<Entry>, StoreError> {
         let entries = self.said(reply);
         let mut extension = self.answer(&entries, now);
-        extension.extend(&entries);
+        extension.extend(self.privacy.entries(&entries).iter());
         self.tip = extension.tip();
         self.shown.extend(entries.iter().filter(|entry| !entry.is_hidden()).cloned());
         let writes = vec![self.events_write(events), Write::Entries(extension)];
@@ -283,7 +305,7 @@ impl Recorder {
         let all: Vec<Entry> = self.shown.iter().chain(&reply.entries).cloned().collect();
         let items = answer.as_deref().map_or_else(Vec::new, |answer| items::ids(answer, &all));
         let items = items.into_iter().skip(self.shown.len()).chain(std::iter::repeat(None));
-        for (entry, item) in said.iter().zip(items) {
+        for (entry, item) in self.privacy.entries(&said).iter().zip(items) {
             extension.push_item(entry, item);
         }
         self.exchange.after = extension.tip();
@@ -381,7 +403,8 @@ impl Recorder {
         if !said.is_empty()
             && let Some(handover) = self.handover.take()
         {
-            extension.push_item(&Entry::new(Kind::HandedOver(handover)), None);
+            let entry = Entry::new(Kind::HandedOver(handover));
+            extension.extend(self.privacy.entries(std::slice::from_ref(&entry)).iter());
         }
         extension
     }
@@ -417,6 +440,12 @@ impl Recorder {
     }
 
     async fn append(&mut self, batch: Batch) -> Result<(), StoreError> {
+        if !self.keeps {
+            return Ok(());
+        }
+        let mut batch = self.privacy.batch(batch);
+        batch.writes.splice(0..0, self.unwritten.drain(..));
+        let spare = self.passes.then(|| batch.writes.clone());
         let began = (batch.durability == Durability::Durable).then(Instant::now);
         // Also while it is being written: whoever is dropped then cannot know whether it was.
         let begun = std::mem::replace(&mut self.begun, true);
@@ -432,6 +461,7 @@ impl Recorder {
             Err(error) if self.passes => {
                 tracing::error!(%error, exchange = self.exchange.id.as_str(), "not recorded");
                 self.lapsed = true;
+                self.unwritten = spare.unwrap_or_default();
                 Ok(())
             }
             other => other.map(drop),
@@ -494,6 +524,11 @@ impl Recorder {
         self.count();
         self.log();
         let batch = Batch::durable(self.ending_writes());
+        let mut batch = self.privacy.batch(batch);
+        batch.writes.splice(0..0, self.unwritten.drain(..));
+        if !self.keeps {
+            return;
+        }
         let history = Arc::clone(&self.history);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {

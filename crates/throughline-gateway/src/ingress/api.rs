@@ -18,7 +18,7 @@ use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Dialect, EntryId, Failure, FailureKind, Text};
 use throughline_store::{
-    Conversations, Cursor, Entries, Exchange, Page, Paging, Scope, Search, StoreError, Which,
+    Conversations, Cursor, Entries, Exchange, Outworn, Page, Paging, Prune, Scope, Search, StoreError, Which,
 };
 use throughline_wire::json::{DecodeError, Document, Writer};
 
@@ -33,7 +33,7 @@ const PAGE_MAX: u32 = 500;
 pub fn routes(ingress: Ingress) -> Router<Ingress> {
     Router::new()
         .route("/api/conversations", get(conversations))
-        .route("/api/conversations/{id}", get(conversation))
+        .route("/api/conversations/{id}", get(conversation).delete(forget))
         .route("/api/conversations/{id}/pairs", get(pairs))
         .route("/api/conversations/{id}/frames", get(frames))
         .route("/api/conversations/{id}/entries/{entry}", get(entry))
@@ -258,6 +258,27 @@ fn wanted(body: &str) -> Result<Option<Text>, DecodeError> {
     }
     let backend = document.root().expect_field("backend")?;
     if backend.is_null() { Ok(None) } else { backend.expect_text().map(Some) }
+}
+
+/// Takes a conversation out of the history, with all that no other one shares.
+async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+    let answer = async {
+        let which = Outworn::These(vec![ConversationId::new(id.as_str())]);
+        let pruned = ingress.gateway.history.prune(Prune { which, dry_run: false }).await;
+        let pruned = pruned.map_err(|error| unread(&error))?;
+        if pruned.conversations.is_empty() {
+            return Err(no_conversation(&id));
+        }
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.field_str("id", &id);
+        writer.field_bool("deleted", true);
+        writer.field_uint("entries", pruned.entries);
+        writer.field_uint("exchanges", pruned.exchanges);
+        writer.end_object();
+        Ok(writer)
+    };
+    respond(answer.await)
 }
 
 async fn listed(ingress: &Ingress, id: &str) -> Result<view::Listed, Failure> {

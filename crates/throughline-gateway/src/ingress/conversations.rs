@@ -227,7 +227,10 @@ async fn given(ingress: &Ingress, request: Request) -> Result<Given, Failure> {
         }
         undecodable(&error)
     })?;
-    Ok(Given { metadata: metadata.to_owned(), entries: ask.entries })
+    let setup = ingress.gateway.setup();
+    let privacy = &setup.config.privacy;
+    let entries = privacy.entries(&ask.entries).into_owned();
+    Ok(Given { metadata: privacy.text(metadata).into_owned(), entries })
 }
 
 async fn write(ingress: &Ingress, writes: Vec<Write>) -> Result<(), Failure> {

@@ -27,6 +27,7 @@ mod listings;
 mod live;
 mod metrics;
 mod past;
+mod privacy;
 mod probe;
 mod recall;
 mod reload;

@@ -3,10 +3,12 @@
 use crate::client::Client;
 use crate::house::{House, Room};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use throughline_core::Dialect;
 use throughline_store::{
     Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
-    Kept, Locate, Located, Memory, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Kept, Locate, Located, Memory, Page, Prune, Pruned, Receipt, Recording, Search, Standing, StoreError,
+    Which,
 };
 
 /// A history that can be read and takes nothing.
@@ -44,6 +46,10 @@ impl History for Unwritable {
 
     fn standing(&self) -> Answer<'_, Standing> {
         self.0.standing()
+    }
+
+    fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
+        self.0.prune(prune)
     }
 
     fn changes(&self) -> Changes {
@@ -85,5 +91,116 @@ async fn where_that_is_configured_the_answer_comes_and_says_that_it_was_not_kept
             assert_eq!(answer.calls(from).len(), 1, "{from}: {}", answer.raw);
         }
     }
+    house.stop().await;
+}
+
+/// A history that is away for so many questions and writes, and then is back.
+#[derive(Debug)]
+struct Away {
+    history: Memory,
+    left: AtomicUsize,
+    /// Whether it can be read meanwhile.
+    reads: bool,
+}
+
+impl Away {
+    fn is_away(&self) -> bool {
+        self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok()
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, read: impl FnOnce(&'a Memory) -> Answer<'a, T>) -> Answer<'a, T> {
+        if !self.reads && self.is_away() {
+            return Box::pin(async { Err(StoreError::Unavailable("it is away".to_owned())) });
+        }
+        read(&self.history)
+    }
+}
+
+impl History for Away {
+    fn append(&self, batch: Batch) -> Answer<'_, Receipt> {
+        if self.is_away() {
+            return Box::pin(async { Err(StoreError::Unavailable("it is away".to_owned())) });
+        }
+        self.history.append(batch)
+    }
+
+    fn locate(&self, locate: Locate) -> Answer<'_, Option<Located>> {
+        self.read(|history| history.locate(locate))
+    }
+
+    fn conversations(&self, which: Conversations) -> Answer<'_, Page<Heading>> {
+        self.read(|history| history.conversations(which))
+    }
+
+    fn entries(&self, which: Entries) -> Answer<'_, Vec<Kept>> {
+        self.read(|history| history.entries(which))
+    }
+
+    fn exchanges(&self, which: Exchanges) -> Answer<'_, Page<Exchange>> {
+        self.read(|history| history.exchanges(which))
+    }
+
+    fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
+        self.read(|history| history.recording(exchange, which))
+    }
+
+    fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {
+        self.read(|history| history.search(search))
+    }
+
+    fn standing(&self) -> Answer<'_, Standing> {
+        self.history.standing()
+    }
+
+    fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
+        self.history.prune(prune)
+    }
+
+    fn changes(&self) -> Changes {
+        self.history.changes()
+    }
+}
+
+async fn away(left: usize, reads: bool, lines: &str) -> (House, Arc<Away>) {
+    let history = Arc::new(Away { history: Memory::new(), left: AtomicUsize::new(left), reads });
+    let shared = Arc::clone(&history) as Arc<dyn History>;
+    (House::with_lines(vec![Room::new("only", Dialect::Chat)], shared, lines).await, history)
+}
+
+const PASS: &str = "[store]\non_failure = \"pass\"\n";
+
+#[tokio::test]
+async fn what_could_not_be_written_is_written_with_what_comes_next() {
+    let (house, history) = away(1, true, PASS).await;
+    let mut client = Client::new(&house.url, Dialect::Messages);
+    client.say("Hello");
+    let answer = client.ask("only").await;
+    assert_eq!((answer.status, answer.header("x-throughline-recorded")), (200, "no"), "{}", answer.raw);
+    let page = history.conversations(Conversations::All(throughline_store::Paging::default())).await.unwrap();
+    assert_eq!(page.items.len(), 1, "the history was back when the answer ended");
+    assert_eq!((page.items[0].entries, page.items[0].exchanges), (2, 1));
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_history_that_is_away_fails_requests_or_is_done_without_and_comes_back() {
+    let (house, _) = away(1, false, "").await;
+    let mut client = Client::new(&house.url, Dialect::Messages);
+    client.say("Hello");
+    let answer = client.post(&client.body("only")).await;
+    assert_eq!(answer.status, 503, "{}", answer.raw);
+    assert_eq!(answer.body["error"]["code"], "throughline_store_failed", "{}", answer.raw);
+    assert_eq!(client.ask("only").await.status, 200, "service is back");
+    house.stop().await;
+
+    let (house, history) = away(1000, false, PASS).await;
+    let mut client = Client::new(&house.url, Dialect::Messages);
+    client.say("Hello");
+    let answer = client.ask("only").await;
+    assert_eq!((answer.status, answer.header("x-throughline-recorded")), (200, "no"), "{}", answer.raw);
+    history.left.store(0, SeqCst);
+    client.say("And again");
+    let answer = client.ask("only").await;
+    assert!(answer.status == 200 && !answer.headers.contains_key("x-throughline-recorded"), "{}", answer.raw);
     house.stop().await;
 }

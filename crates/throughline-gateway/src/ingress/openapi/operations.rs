@@ -69,6 +69,7 @@ pub static OPERATIONS: &[Operation] = &[
             Of::Schema("Whole"),
         )
     },
+    delete("/api/conversations/{id}", "takes a conversation out, with all that no other one shares", RECORD),
     get("/api/conversations/{id}/pairs", "calls with their results", RECORD, Of::Schema("Pairs")),
     get(
         "/api/conversations/{id}/frames",
