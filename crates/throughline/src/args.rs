@@ -104,6 +104,22 @@ pub enum Command {
     /// All words must occur; "several words" in that order; test* stands for words that begin so. Nothing found
     /// ends with exit code 1.
     Search(SearchArgs),
+    /// Take conversations out of the history, with all that no other one shares
+    ///
+    /// A gateway may be running. What was deleted cannot be had back, except from a backup.
+    Rm {
+        /// Their ids, or the beginnings of them
+        #[arg(required = true)]
+        id: Vec<String>,
+    },
+    /// Look after the history: check, copy, move, thin out
+    ///
+    /// A gateway may be running meanwhile, unless a command says otherwise.
+    Store {
+        /// What to do
+        #[command(subcommand)]
+        action: StoreAction,
+    },
     /// Translate request bodies from one dialect to another
     ///
     /// Reads one JSON document, or several (JSON Lines), and writes one line for each. Bad input ends with
@@ -233,6 +249,65 @@ pub struct SearchArgs {
     /// How many at most
     #[arg(long, value_name = "N", default_value = "20")]
     pub limit: u32,
+}
+
+/// What to do with the history as a whole.
+#[derive(Debug, Subcommand)]
+pub enum StoreAction {
+    /// Verify every content, entry, chain, request and pair against its digest
+    ///
+    /// Something wrong ends with exit code 1, and is named.
+    Check,
+    /// Say how much there is, and how much space it takes
+    Stats,
+    /// Copy the history to a file that is not there yet: an SQLite history, whatever this one is
+    Backup {
+        /// The file
+        file: PathBuf,
+    },
+    /// Copy the whole history to another database, and prove that both are equal
+    ///
+    /// The other one must be empty. It is written whole or not at all, so what failed can be begun again. What is
+    /// written to this one meanwhile is not copied: stop the gateways first.
+    Migrate {
+        /// Where to: sqlite:FILE, postgres://…, or env:NAME and file:PATH that hold one
+        #[arg(long, value_name = "URL")]
+        to: String,
+        /// Where from [default: the history that the configuration names]
+        #[arg(long, value_name = "URL")]
+        from: Option<String>,
+    },
+    /// Take old conversations out, with all that no other one shares
+    Prune(PruneArgs),
+}
+
+/// Which conversations to take out.
+#[derive(Debug, clap::Args)]
+#[group(id = "which", required = true, multiple = false)]
+pub struct WhichArgs {
+    /// Those to which nothing was added for so long: 90d, 12h
+    #[arg(long, value_name = "AGE", group = "which")]
+    pub older_than: Option<String>,
+    /// The oldest, until the contents of the rest take no more: 500MB, 20GB; `stats` says how much they take
+    #[arg(long, value_name = "SIZE", group = "which")]
+    pub max_size: Option<String>,
+    /// This one: its id, or the beginning of it; may be repeated
+    #[arg(long, value_name = "ID", group = "which")]
+    pub conversation: Vec<String>,
+}
+
+/// What to take out, and how.
+#[derive(Debug, clap::Args)]
+pub struct PruneArgs {
+    /// Which conversations
+    #[command(flatten)]
+    pub which: WhichArgs,
+    /// Only say what would go
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Give the space back to the file system afterwards; takes as long as copying the rest, and writers wait
+    #[arg(long, conflicts_with = "dry_run")]
+    pub shrink: bool,
 }
 
 /// What to show of a conversation.

@@ -4,6 +4,8 @@ use crate::exit::CommandError;
 use anstyle::{AnsiColor, Style};
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use throughline_gateway::view;
 use throughline_store::Moment;
 use throughline_wire::json::Writer;
@@ -108,6 +110,39 @@ impl Ink {
 
     fn styled(self, style: Style, text: &str) -> String {
         if self.styled { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+}
+
+/// A bar on standard error that says how far something has come; nothing where nobody would see it move.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    is_shown: bool,
+    /// The percent that were shown last.
+    last: Arc<AtomicU64>,
+}
+
+impl Bar {
+    /// Returns a bar that has not been shown yet.
+    pub fn new(quiet: bool) -> Self {
+        let is_shown = !quiet && std::io::stderr().is_terminal();
+        Self { is_shown, last: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    /// Shows how far it has come.
+    pub fn show(&self, what: &str, done: u64, total: u64) {
+        let percent = done * 100 / total.max(1);
+        if !self.is_shown || self.last.swap(percent, Ordering::Relaxed) == percent {
+            return;
+        }
+        let filled = "#".repeat(percent as usize / 4);
+        let _ = write!(anstream::stderr().lock(), "\r[{filled:25}] {percent:3} % of {total} {what}");
+    }
+
+    /// Takes it off the line.
+    pub fn clear(&self) {
+        if self.is_shown && self.last.load(Ordering::Relaxed) != u64::MAX {
+            let _ = write!(anstream::stderr().lock(), "\r\x1b[K");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load};
 use throughline_gateway::secret::Secret;
 use throughline_store::{
     Conversations, Heading, History, Memory, Paging, Postgres, PostgresOptions, Sqlite, SqliteOptions,
-    StoreError,
+    StoreError, Upkeep,
 };
 
 /// How many conversations are looked through at a time.
@@ -19,7 +19,22 @@ const PAGE: u32 = 500;
 
 /// Opens the history that the configuration names, and creates it if there is none.
 pub fn open(config: &Config) -> Result<Arc<dyn History>, CommandError> {
+    Ok(open_at(&config.store.location)?)
+}
+
+/// Opens the history that the configuration names, to look after it; there must be one.
+pub fn open_existing(config: &Config) -> Result<Arc<dyn Upkeep>, CommandError> {
     match &config.store.location {
+        StoreLocation::Sqlite(file) if !file.exists() => {
+            Err(CommandError::No(format!("there is no history yet: {}", file.display())))
+        }
+        location => open_at(location),
+    }
+}
+
+/// Opens a history, and creates it if there is none.
+pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError> {
+    match location {
         StoreLocation::Sqlite(file) => {
             if let Some(folder) = file.parent() {
                 std::fs::create_dir_all(folder)

@@ -14,10 +14,12 @@ mod import;
 mod ls;
 mod replay;
 mod run;
+mod prune;
 mod search;
 mod serve;
 mod show;
 mod sim;
+mod store;
 mod switch;
 
 use crate::args::{Args, Command};
@@ -41,6 +43,8 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Ls { limit, all } => ls::run(*limit, *all, args),
         Command::Show { id, view } => show::run(id, *view, args),
         Command::Search(search) => search::run(search, args),
+        Command::Rm { id } => prune::remove(id, args),
+        Command::Store { action } => store::run(action, args),
         Command::Convert(convert) => convert::run(convert, args.quiet),
         Command::Compact(compact) => compact::run(compact, args),
         Command::Import(asked) => import::run(asked, args),

@@ -24,14 +24,14 @@ default_model = "second-model"
 "#;
 
 /// A gateway that runs, with a folder of its own.
-struct Served {
-    folder: PathBuf,
+pub struct Served {
+    pub folder: PathBuf,
     child: Child,
     address: String,
 }
 
 impl Served {
-    fn start(name: &str) -> Self {
+    pub fn start(name: &str) -> Self {
         let folder = scratch(&format!("record-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
@@ -48,7 +48,7 @@ impl Served {
     }
 
     /// Runs a command beside the gateway.
-    fn run(&self, args: &[&str]) -> Run {
+    pub fn run(&self, args: &[&str]) -> Run {
         let args: Vec<&str> = args.iter().copied().chain(["--data", "data"]).collect();
         let output = command(&self.folder, &args).output().unwrap();
         Run {
@@ -58,18 +58,18 @@ impl Served {
         }
     }
 
-    fn shown(&self, args: &[&str]) -> String {
+    pub fn shown(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
         run.stdout
     }
 
-    fn lines(&self, args: &[&str]) -> Vec<Value> {
+    pub fn lines(&self, args: &[&str]) -> Vec<Value> {
         self.shown(args).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Sends a request and returns the status, the head and the body of the answer.
-    fn http(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
+    pub fn http(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
             stream,
@@ -95,14 +95,14 @@ impl Served {
         answer.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub fn get(&self, path: &str) -> Value {
         let (status, _, body) = self.http("GET", path, "");
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
 
     /// Says something and returns the backend that answered, and the conversation.
-    fn say(&self, messages: &[Value]) -> (Value, String, String) {
+    pub fn say(&self, messages: &[Value]) -> (Value, String, String) {
         let body = json!({"model": "any", "messages": messages, "tools": [{"type": "function", "function": {
             "name": "read_file",
             "description": "Read a file",
@@ -119,7 +119,7 @@ impl Served {
     }
 
     /// Has a conversation of two turns with a tool in it, and returns its messages and its id.
-    fn talk(&self) -> (Vec<Value>, String) {
+    pub fn talk(&self) -> (Vec<Value>, String) {
         let mut messages = vec![json!({"role": "user", "content": "Read the file src/marmot.rs please."})];
         let (answer, _, id) = self.say(&messages);
         let call = answer["tool_calls"][0]["id"].as_str().unwrap().to_owned();

@@ -1,0 +1,119 @@
+//! `throughline rm` and `throughline store prune`: take conversations out of the history.
+
+use super::history;
+use crate::args::{Args, PruneArgs};
+use crate::exit::CommandError;
+use crate::output;
+use throughline_core::ConversationId;
+use throughline_gateway::gateway::now;
+use throughline_store::{History, Moment, Outworn, Prune, Pruned};
+use throughline_wire::json::Writer;
+
+/// Removes the conversations of these ids.
+pub fn remove(typed: &[String], args: &Args) -> Result<(), CommandError> {
+    let history = history::open_existing(&history::configured(args)?)?;
+    let pruned = history::wait(async {
+        let which = Outworn::These(found(&*history, typed).await?);
+        Ok(history.prune(Prune { which, dry_run: false }).await?)
+    })?;
+    tell(&pruned, false, args)
+}
+
+/// Takes old conversations out.
+pub fn run(asked: &PruneArgs, args: &Args) -> Result<(), CommandError> {
+    let history = history::open_existing(&history::configured(args)?)?;
+    let pruned = history::wait(async {
+        let which = match (&asked.which.older_than, &asked.which.max_size) {
+            (Some(age), _) => Outworn::Before(Moment(now().0 - milliseconds(age)?)),
+            (_, Some(size)) => Outworn::Beyond(bytes(size)?),
+            _ => Outworn::These(found(&*history, &asked.which.conversation).await?),
+        };
+        let pruned = history.prune(Prune { which, dry_run: asked.dry_run }).await?;
+        if asked.shrink {
+            history.shrink().await?;
+        }
+        Ok(pruned)
+    })?;
+    tell(&pruned, asked.dry_run, args)
+}
+
+async fn found(history: &dyn History, typed: &[String]) -> Result<Vec<ConversationId>, CommandError> {
+    let mut ids = Vec::new();
+    for typed in typed {
+        ids.push(history::find(history, typed).await?);
+    }
+    Ok(ids)
+}
+
+fn tell(pruned: &Pruned, dry_run: bool, args: &Args) -> Result<(), CommandError> {
+    if args.json {
+        return output::print(&format!("{}\n", written(pruned, dry_run)));
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    let ids: String = pruned.conversations.iter().map(|id| format!("{id}\n")).collect();
+    output::print(&ids)?;
+    let would = if dry_run { "would go" } else { "gone" };
+    let contents = if dry_run { String::new() } else { format!(", {} contents", pruned.contents) };
+    output::remark(&format!(
+        "{} conversations, {} entries, {} exchanges{contents} {would}",
+        pruned.conversations.len(),
+        pruned.entries,
+        pruned.exchanges
+    ));
+    Ok(())
+}
+
+fn written(pruned: &Pruned, dry_run: bool) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_bool("dry_run", dry_run);
+    writer.key("conversations");
+    writer.begin_array();
+    pruned.conversations.iter().for_each(|id| writer.string(id.as_str()));
+    writer.end_array();
+    writer.field_uint("entries", pruned.entries);
+    writer.field_uint("exchanges", pruned.exchanges);
+    writer.field_uint("contents", pruned.contents);
+    writer.end_object();
+    writer.into_string()
+}
+
+/// Reads an age: `90d`, `12h`, `30m`.
+fn milliseconds(text: &str) -> Result<i64, CommandError> {
+    const MINUTE: i64 = 60_000;
+    let units = [("d", 24 * 60 * MINUTE), ("h", 60 * MINUTE), ("m", MINUTE)];
+    let read = units.iter().find_map(|(unit, each)| {
+        text.strip_suffix(unit)?.parse::<u32>().ok().map(|count| i64::from(count) * each)
+    });
+    read.ok_or_else(|| {
+        CommandError::bad_input(format!("--older-than: `{text}` is no age such as 90d, 12h or 30m"))
+    })
+}
+
+/// Reads a size: `500MB`, `20GB`, or plain bytes.
+fn bytes(text: &str) -> Result<u64, CommandError> {
+    let units = [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000), ("", 1)];
+    let read = units.iter().find_map(|(unit, each): &(&str, u64)| {
+        text.strip_suffix(unit)?.trim_end().parse::<u32>().ok().map(|count| u64::from(count) * each)
+    });
+    read.ok_or_else(|| {
+        CommandError::bad_input(format!("--max-size: `{text}` is no size such as 500MB or 20GB"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_sizes_are_read_as_people_write_them() {
+        assert_eq!(milliseconds("2d").unwrap(), 172_800_000);
+        assert_eq!(milliseconds("90m").unwrap(), 5_400_000);
+        assert!(milliseconds("90").is_err() && milliseconds("-1d").is_err() && milliseconds("d").is_err());
+        assert_eq!(bytes("20GB").unwrap(), 20_000_000_000);
+        assert_eq!(bytes("12").unwrap(), 12);
+        assert!(bytes("12XB").is_err() && bytes("GB").is_err());
+    }
+}

@@ -1,0 +1,280 @@
+//! `throughline store`: check, count, copy and move the history.
+
+use super::{history, prune};
+use crate::args::{Args, StoreAction};
+use crate::exit::CommandError;
+use crate::output::{self, Bar, Ink};
+use std::path::Path;
+use std::sync::Arc;
+use throughline_gateway::config::{StoreLocation, Surroundings};
+use throughline_gateway::secret::{Secret, SecretRef};
+use throughline_store::{Checkup, Inventory, Moment, Stats, Upkeep, Volume, Watch, copy};
+use throughline_wire::json::Writer;
+
+/// How many findings are printed.
+const FINDINGS_SHOWN: usize = 50;
+
+/// Looks after the history.
+pub fn run(action: &StoreAction, args: &Args) -> Result<(), CommandError> {
+    match action {
+        StoreAction::Check => check(args),
+        StoreAction::Stats => stats(args),
+        StoreAction::Backup { file } => back_up(file, args),
+        StoreAction::Migrate { to, from } => migrate(to, from.as_deref(), args),
+        StoreAction::Prune(asked) => prune::run(asked, args),
+    }
+}
+
+/// Verifies everything. Something wrong is the answer "no".
+fn check(args: &Args) -> Result<(), CommandError> {
+    let history = history::open_existing(&history::configured(args)?)?;
+    let bar = Bar::new(args.quiet);
+    let checkup = history::wait(async { Ok(history.check(watch(&bar)).await?) });
+    bar.clear();
+    let checkup = checkup?;
+    if args.json {
+        output::print(&format!("{}\n", written_checkup(&checkup)))?;
+    } else {
+        output::print(&shown_checkup(&checkup, &Ink::of_stdout()))?;
+    }
+    match checkup.wrong {
+        0 => Ok(()),
+        1 => Err(CommandError::No("the history is not sound: one thing is wrong".into())),
+        wrong => Err(CommandError::No(format!("the history is not sound: {wrong} things are wrong"))),
+    }
+}
+
+fn shown_checkup(checkup: &Checkup, ink: &Ink) -> String {
+    let mut text = format!(
+        "{} conversations, {} exchanges, {} entries, {} records, {} requests\n\
+         {} pairs, {} open calls, {} results without a call, {} repeated\n",
+        checkup.conversations,
+        checkup.exchanges,
+        checkup.entries,
+        checkup.records,
+        checkup.requests,
+        checkup.pairs,
+        checkup.open,
+        checkup.orphans,
+        checkup.repeated
+    );
+    for found in checkup.findings.iter().take(FINDINGS_SHOWN) {
+        text += &format!("{}: {}\n", ink.tame(&found.of), ink.bad(&found.what));
+    }
+    let hidden = checkup.wrong.saturating_sub(FINDINGS_SHOWN as u64);
+    if hidden > 0 {
+        text += &format!("… and {hidden} more\n");
+    }
+    if checkup.wrong == 0 {
+        text += &format!("{}\n", ink.good("everything is what its digest says"));
+    }
+    text
+}
+
+fn written_checkup(checkup: &Checkup) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_bool("sound", checkup.wrong == 0);
+    let counts = [
+        ("conversations", checkup.conversations),
+        ("exchanges", checkup.exchanges),
+        ("entries", checkup.entries),
+        ("records", checkup.records),
+        ("requests", checkup.requests),
+        ("pairs", checkup.pairs),
+        ("open", checkup.open),
+        ("orphans", checkup.orphans),
+        ("repeated", checkup.repeated),
+        ("wrong", checkup.wrong),
+    ];
+    counts.iter().for_each(|(name, count)| writer.field_uint(name, *count));
+    writer.key("findings");
+    writer.begin_array();
+    for found in &checkup.findings {
+        writer.begin_object();
+        writer.field_str("of", &found.of);
+        writer.field_str("what", &found.what);
+        writer.end_object();
+    }
+    writer.end_array();
+    writer.end_object();
+    writer.into_string()
+}
+
+fn stats(args: &Args) -> Result<(), CommandError> {
+    let history = history::open_existing(&history::configured(args)?)?;
+    let stats = history::wait(async { Ok(history.stats().await?) })?;
+    if args.json {
+        return output::print(&format!("{}\n", written_stats(&stats)));
+    }
+    let row = |name: &str, volume: &Volume| {
+        let unpacked = if volume.count == 0 { "-".to_owned() } else { size(volume.unpacked) };
+        [name.to_owned(), volume.count.to_string(), size(volume.bytes), unpacked]
+    };
+    let plain = |name: &str, count: u64| [name.to_owned(), count.to_string(), "-".to_owned(), "-".to_owned()];
+    let rows = [
+        plain("conversations", stats.conversations),
+        plain("exchanges", stats.exchanges),
+        plain("entries", stats.entries),
+        row("records", &stats.records),
+        row("requests", &stats.requests),
+        row("events", &stats.events),
+        row("answers", &stats.answers),
+    ];
+    let ink = Ink::of_stdout();
+    let moment = |moment: Option<Moment>| moment.map_or_else(|| "-".to_owned(), output::seconds);
+    output::print(&format!(
+        "{}contents {}, on disk {}, from {} to {}\n",
+        ink.table(&["WHAT", "COUNT", "BYTES", "UNPACKED"], &rows),
+        size(stats.content()),
+        size(stats.disk),
+        moment(stats.oldest),
+        moment(stats.latest)
+    ))
+}
+
+fn written_stats(stats: &Stats) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    let counts = [
+        ("conversations", stats.conversations),
+        ("exchanges", stats.exchanges),
+        ("entries", stats.entries),
+        ("content_bytes", stats.content()),
+        ("disk_bytes", stats.disk),
+    ];
+    counts.iter().for_each(|(name, count)| writer.field_uint(name, *count));
+    for (name, moment) in [("oldest", stats.oldest), ("latest", stats.latest)] {
+        match moment {
+            Some(moment) => writer.field_str(name, &throughline_gateway::view::iso(moment)),
+            None => writer.field_null(name),
+        }
+    }
+    let volumes = [
+        ("records", &stats.records),
+        ("requests", &stats.requests),
+        ("events", &stats.events),
+        ("answers", &stats.answers),
+    ];
+    for (name, volume) in volumes {
+        writer.key(name);
+        writer.begin_object();
+        writer.field_uint("count", volume.count);
+        writer.field_uint("bytes", volume.bytes);
+        writer.field_uint("unpacked_bytes", volume.unpacked);
+        writer.end_object();
+    }
+    writer.end_object();
+    writer.into_string()
+}
+
+/// Returns a number of bytes as people read it.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} KB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+fn back_up(file: &Path, args: &Args) -> Result<(), CommandError> {
+    let history = history::open_existing(&history::configured(args)?)?;
+    let bar = Bar::new(args.quiet);
+    let copied = history::wait(async { Ok(history.back_up(file, watch(&bar)).await?) });
+    bar.clear();
+    copied?;
+    let bytes = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    if args.json {
+        let mut writer = Writer::new();
+        writer.begin_object();
+        writer.field_str("file", &file.to_string_lossy());
+        writer.field_uint("bytes", bytes);
+        writer.end_object();
+        return output::print(&format!("{}\n", writer.into_string()));
+    }
+    if args.quiet { Ok(()) } else { output::print(&format!("{}: {}\n", file.display(), size(bytes))) }
+}
+
+fn migrate(to: &str, from: Option<&str>, args: &Args) -> Result<(), CommandError> {
+    let to = location("--to", to)?;
+    let from = match from {
+        Some(from) => location("--from", from)?,
+        None => history::configured(args)?.store.location,
+    };
+    if to == from {
+        return Err(CommandError::bad_input("--to: that is where the history is"));
+    }
+    if let StoreLocation::Sqlite(file) = &from
+        && !file.exists()
+    {
+        return Err(CommandError::No(format!("there is no history: {}", file.display())));
+    }
+    let (source, target) = (history::open_at(&from)?, history::open_at(&to)?);
+    let bar = Bar::new(args.quiet);
+    let copied = history::wait(copied(&source, &target, &bar));
+    bar.clear();
+    let (inventory, grown) = copied?;
+    if args.json {
+        output::print(&format!("{}\n", written_inventory(&inventory, grown)))?;
+    } else if !args.quiet {
+        let rows =
+            inventory.rows().map(|(name, rows)| [name.to_owned(), rows.to_string()]).collect::<Vec<_>>();
+        let table = Ink::of_stdout().table(&["WHAT", "ROWS"], &rows);
+        output::print(&format!("{table}both have the digest {}\n", inventory.digest()))?;
+    }
+    match grown {
+        0 => Ok(()),
+        grown => Err(CommandError::No(format!(
+            "{grown} exchanges were added meanwhile and are not in the copy; stop the gateways, empty it, and begin again"
+        ))),
+    }
+}
+
+/// Copies, and returns by how many exchanges the source has grown meanwhile.
+async fn copied(
+    source: &Arc<dyn Upkeep>,
+    target: &Arc<dyn Upkeep>,
+    bar: &Bar,
+) -> Result<(Inventory, u64), CommandError> {
+    let inventory = copy(&**source, &**target, watch(bar)).await?;
+    let (now, then) = (source.stats().await?, target.stats().await?);
+    Ok((inventory, now.exchanges.saturating_sub(then.exchanges)))
+}
+
+fn written_inventory(inventory: &Inventory, grown: u64) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_bool("equal", true);
+    writer.field_str("digest", &inventory.digest());
+    writer.field_uint("added_meanwhile", grown);
+    writer.key("rows");
+    writer.begin_object();
+    inventory.rows().for_each(|(name, rows)| writer.field_uint(name, rows));
+    writer.end_object();
+    writer.end_object();
+    writer.into_string()
+}
+
+/// Reads where a history is; a file is where the user is.
+fn location(flag: &str, text: &str) -> Result<StoreLocation, CommandError> {
+    let bad = |what: &str| CommandError::bad_input(format!("{flag}: {what}"));
+    let url = match SecretRef::parse(text) {
+        SecretRef::Variable(name) => {
+            let value = throughline_gateway::config::Process.variable(&name);
+            Secret::new(value.ok_or_else(|| bad(&format!("the variable {name} is not set")))?)
+        }
+        SecretRef::File(path) => {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|source| CommandError::File { path: path.display().to_string(), source })?;
+            Secret::new(text.trim_end())
+        }
+        _ => Secret::new(text),
+    };
+    StoreLocation::parse(url, Path::new("")).map_err(|what| bad(&what))
+}
+
+fn watch(bar: &Bar) -> Watch {
+    let bar = bar.clone();
+    Arc::new(move |progress| bar.show(progress.what, progress.done, progress.total))
+}
