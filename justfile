@@ -46,6 +46,10 @@ bench *args:
 bench-gateway *args:
     cargo bench -p throughline --bench gateway -- {{ args }}
 
+# Three replicas over one PostgreSQL while everything goes wrong, for some minutes; as root with a full disk, too.
+soak minutes="3":
+    crates/throughline/tests/soak {{ minutes }}
+
 # Measures compaction on recorded runs, one Chat Completions conversation on each line; see docs/compaction.md.
 eval-compaction *args:
     cargo run --quiet --release -p throughline-eval -- {{ args }}

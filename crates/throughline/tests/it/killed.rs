@@ -5,10 +5,9 @@
 //! same data. An answer counts as completed when its last event, or the last byte of its body, arrived.
 
 use crate::cli::scratch;
+use crate::talk::{body, exchange, path, resent, result_of, said, whole};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -90,12 +89,7 @@ impl Client<'_> {
             let Some(call) = self.ask(None) else { return };
             let result = format!("what {name}-{number} says");
             let call = call.unwrap_or_else(|| panic!("{name} was not called upon: {:?}", self.history));
-            self.history.push(match self.dialect {
-                "chat" => json!({"role": "tool", "tool_call_id": call, "content": result}),
-                "messages" => json!({"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": call, "content": result}]}),
-                _ => json!({"type": "function_call_output", "call_id": call, "output": result}),
-            });
+            self.history.push(result_of(self.dialect, &call, &result));
             if self.ask(Some(result)).is_none() {
                 return;
             }
@@ -104,153 +98,23 @@ impl Client<'_> {
 
     /// Sends the conversation; `None` when the answer did not come to its end, else the call in it.
     fn ask(&mut self, result: Option<String>) -> Option<Option<String>> {
-        let path = match self.dialect {
-            "chat" => "/v1/chat/completions",
-            "messages" => "/v1/messages",
-            _ => "/v1/responses",
-        };
-        let (head, body) = exchange(self.address, "POST", path, &self.body().to_string())?;
+        let path = path(self.dialect);
+        let (head, body) = exchange(
+            self.address,
+            "POST",
+            path,
+            &body(self.dialect, self.dialect, self.stream, &self.history).to_string(),
+        )?;
         let answer = whole(self.dialect, self.stream, &body)?;
         assert!(head.contains(" 200 "), "{head} {body}");
         let conversation = head.lines().find_map(|line| line.strip_prefix("x-throughline-conversation: "));
         let conversation = conversation.unwrap_or_else(|| panic!("{head}")).to_owned();
         let (call, text) = said(self.dialect, &answer);
-        match self.dialect {
-            "chat" => self.history.push(answer),
-            "messages" => self.history.push(json!({"role": "assistant", "content": answer["content"]})),
-            _ => self.history.extend(answer["output"].as_array().unwrap().iter().cloned()),
-        }
+        self.history.extend(resent(self.dialect, answer));
         // Nobody listens any more once enough was seen.
         let _ = self.done.send(Completed { conversation, call: call.clone(), text, result });
         Some(call)
     }
-
-    fn body(&self) -> Value {
-        let schema =
-            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-        let (history, stream, model) = (&self.history, self.stream, self.dialect);
-        match self.dialect {
-            "chat" => json!({"model": model, "stream": stream, "messages": history, "tools": [
-                {"type": "function", "function": {"name": "read_file", "parameters": schema}}]}),
-            "messages" => json!({"model": model, "stream": stream, "max_tokens": 4096, "messages": history,
-                "tools": [{"name": "read_file", "input_schema": schema}]}),
-            _ => json!({"model": model, "stream": stream, "input": history, "tools": [
-                {"type": "function", "name": "read_file", "parameters": schema, "strict": false}]}),
-        }
-    }
-}
-
-/// Sends a request and returns head and body, however far the body came; `None` if there is no head.
-///
-/// HTTP/1.0, so that the body is not in chunks and ends with the connection.
-fn exchange(address: &str, method: &str, path: &str, body: &str) -> Option<(String, String)> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    let length = body.len();
-    write!(stream, "{method} {path} HTTP/1.0\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n{body}")
-        .ok()?;
-    let mut answer = Vec::new();
-    // A killed gateway resets the connection; what came before counts.
-    let _ = stream.read_to_end(&mut answer);
-    let answer = String::from_utf8(answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    Some((head.to_ascii_lowercase(), body.to_owned()))
-}
-
-/// Returns an answer that came to its end; of a chat answer, the message.
-fn whole(dialect: &str, stream: bool, body: &str) -> Option<Value> {
-    if stream {
-        return joined(dialect, body);
-    }
-    let answer: Value = serde_json::from_str(body).ok()?;
-    Some(if dialect == "chat" { answer["choices"][0]["message"].clone() } else { answer })
-}
-
-/// Returns the answer of a stream that came to its end, whole, in the shape of one that was not streamed.
-fn joined(dialect: &str, raw: &str) -> Option<Value> {
-    let last = if dialect == "messages" { "data: {\"type\":\"message_stop\"}" } else { "data: [DONE]" };
-    if !raw.ends_with("\n\n") || !raw.trim_end().ends_with(last) {
-        return None;
-    }
-    let data = raw.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
-    let events: Vec<Value> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
-    Some(match dialect {
-        "chat" => joined_chat(&events),
-        "messages" => joined_messages(&events),
-        _ => events.last()?["response"].clone(),
-    })
-}
-
-fn joined_chat(events: &[Value]) -> Value {
-    let (mut content, mut calls) = (String::new(), BTreeMap::<u64, Value>::new());
-    for delta in events.iter().map(|event| &event["choices"][0]["delta"]) {
-        content += delta["content"].as_str().unwrap_or_default();
-        for piece in delta["tool_calls"].as_array().into_iter().flatten() {
-            let call = calls.entry(piece["index"].as_u64().unwrap()).or_insert_with(|| {
-                json!({"id": piece["id"], "type": "function", "function": {"name": piece["function"]["name"], "arguments": ""}})
-            });
-            append(&mut call["function"]["arguments"], &piece["function"]["arguments"]);
-        }
-    }
-    let mut message = json!({"role": "assistant", "content": content});
-    if !calls.is_empty() {
-        message["tool_calls"] = calls.into_values().collect();
-    }
-    message
-}
-
-fn joined_messages(events: &[Value]) -> Value {
-    let (mut blocks, mut input) = (Vec::<Value>::new(), json!(""));
-    for event in events {
-        match event["type"].as_str().unwrap() {
-            "content_block_start" => blocks.push(event["content_block"].clone()),
-            "content_block_delta" if event["delta"]["text"].is_string() => {
-                append(&mut blocks.last_mut().unwrap()["text"], &event["delta"]["text"]);
-            }
-            "content_block_delta" => append(&mut input, &event["delta"]["partial_json"]),
-            "content_block_stop" if blocks.last().unwrap()["type"] == "tool_use" => {
-                blocks.last_mut().unwrap()["input"] = serde_json::from_str(input.as_str().unwrap()).unwrap();
-                input = json!("");
-            }
-            _ => {}
-        }
-    }
-    json!({"content": blocks})
-}
-
-fn append(to: &mut Value, more: &Value) {
-    *to = json!(to.as_str().unwrap_or_default().to_owned() + more.as_str().unwrap_or_default());
-}
-
-/// Returns the call and the text of an answer.
-fn said(dialect: &str, answer: &Value) -> (Option<String>, String) {
-    let list = |list: &Value| list.as_array().cloned().unwrap_or_default();
-    let (calls, texts): (Vec<Value>, Vec<Value>) = match dialect {
-        "chat" => (
-            list(&answer["tool_calls"]).iter().map(|call| call["id"].clone()).collect(),
-            vec![answer["content"].clone()],
-        ),
-        "messages" => {
-            let blocks = list(&answer["content"]);
-            let uses = blocks.iter().filter(|block| block["type"] == "tool_use");
-            (
-                uses.map(|block| block["id"].clone()).collect(),
-                blocks.iter().map(|block| block["text"].clone()).collect(),
-            )
-        }
-        _ => {
-            let items = list(&answer["output"]);
-            (
-                items.iter().filter_map(|item| item.get("call_id").cloned()).collect(),
-                items
-                    .iter()
-                    .flat_map(|item| list(&item["content"]))
-                    .map(|part| part["text"].clone())
-                    .collect(),
-            )
-        }
-    };
-    let text = texts.iter().filter_map(Value::as_str).collect();
-    (calls.first().and_then(Value::as_str).map(str::to_owned), text)
 }
 
 /// Lets the clients talk until so many answers are completed, kills the gateway, and returns them all.

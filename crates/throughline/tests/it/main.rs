@@ -17,4 +17,8 @@ mod reload;
 mod run;
 mod sessions;
 mod sim;
+mod soak;
+mod soaked;
+mod store;
+mod talk;
 mod ways;

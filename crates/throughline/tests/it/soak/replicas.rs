@@ -1,0 +1,103 @@
+//! Three gateways over one database, and the simulated backend behind them.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// How many there are.
+pub const COUNT: usize = 3;
+
+/// How far the clock of each is off, in milliseconds.
+const CLOCKS_OFF: [i64; COUNT] = [0, 20_000, -20_000];
+
+/// The gateways, and who answers them.
+pub struct Replicas {
+    folder: PathBuf,
+    url: String,
+    pub addresses: Vec<String>,
+    children: Vec<Mutex<Child>>,
+    backend: Child,
+}
+
+impl Replicas {
+    /// Starts them, each at an address that it keeps.
+    pub fn start(folder: &Path, url: &str) -> Self {
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder).unwrap();
+        let (backend, address) =
+            announced(command(folder).args(["sim", "--lenient", "--listen", "127.0.0.1:0"]));
+        let room = |dialect: &str| {
+            format!(
+                "[[backends]]\nname = \"{dialect}\"\ndialect = \"{dialect}\"\nbase_url = \"http://{address}/v1\"\n\
+                 api_key = \"none\"\ndefault_model = \"m\"\n"
+            )
+        };
+        let rooms: String = ["chat", "messages", "responses"].map(room).concat();
+        std::fs::write(
+            folder.join("throughline.toml"),
+            format!("[store]\nurl = \"env:SOAK_STORE\"\n{rooms}"),
+        )
+        .unwrap();
+        let free: Vec<TcpListener> = (0..COUNT).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let addresses: Vec<String> = free.iter().map(|free| free.local_addr().unwrap().to_string()).collect();
+        drop(free);
+        let (folder, url) = (folder.to_owned(), url.to_owned());
+        let children =
+            (0..COUNT).map(|number| Mutex::new(serve(&folder, &url, &addresses[number], number))).collect();
+        Self { folder, url, addresses, children, backend }
+    }
+
+    /// Kills one with SIGKILL, and starts it again.
+    pub fn kill(&self, number: usize) {
+        let mut child = self.children[number].lock().unwrap_or_else(PoisonError::into_inner);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        *child = serve(&self.folder, &self.url, &self.addresses[number], number);
+    }
+}
+
+impl Drop for Replicas {
+    fn drop(&mut self) {
+        for child in &self.children {
+            let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = self.backend.kill();
+        let _ = self.backend.wait();
+    }
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
+    command.current_dir(folder).env_clear().env("HOME", folder).stdin(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+#[expect(clippy::disallowed_methods, reason = "a database that is away is asked again after a while")]
+fn serve(folder: &Path, url: &str, address: &str, number: usize) -> Child {
+    loop {
+        let mut command = command(folder);
+        command.args(["serve", "--listen", address]).env("SOAK_STORE", url);
+        command.env("THROUGHLINE_TEST_CLOCK_OFF_MS", CLOCKS_OFF[number].to_string());
+        let (mut child, said) = announced(&mut command);
+        if !said.is_empty() {
+            return child;
+        }
+        // The database is away just now; whoever starts gateways in earnest tries again, too.
+        let _ = child.wait();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+/// Starts a program that says its address when it is ready; nothing if it ended instead.
+fn announced(command: &mut Command) -> (Child, String) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address =
+        line.split_once("http://").map(|(_, rest)| rest.split([',', '/', ' ']).next().unwrap_or_default());
+    (child, address.unwrap_or_default().trim().to_owned())
+}
