@@ -3,7 +3,7 @@
 //! Both durable stores keep the same things in tables of their own. `rows.rs` names what they have in common, row by
 //! row, without the numbers that a database gives out; so a history can be poured from one into the other, and two
 //! are equal when their inventories are. What makes a history sound is decided in `checkup.rs` alone, whatever store
-//! it lies in. Docs: docs/operations.md, docs/decisions/0018.
+//! it lies in. Docs: docs/operations.md, docs/decisions/0020.
 
 mod checkup;
 mod copy;
