@@ -286,13 +286,13 @@ pub enum StoreAction {
 #[group(id = "which", required = true, multiple = false)]
 pub struct WhichArgs {
     /// Those to which nothing was added for so long: 90d, 12h
-    #[arg(long, value_name = "AGE", group = "which")]
+    #[arg(long, value_name = "AGE")]
     pub older_than: Option<String>,
     /// The oldest, until the contents of the rest take no more: 500MB, 20GB; `stats` says how much they take
-    #[arg(long, value_name = "SIZE", group = "which")]
+    #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,
     /// This one: its id, or the beginning of it; may be repeated
-    #[arg(long, value_name = "ID", group = "which")]
+    #[arg(long, value_name = "ID")]
     pub conversation: Vec<String>,
 }
 

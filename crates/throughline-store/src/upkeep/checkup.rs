@@ -162,8 +162,10 @@ impl Checker {
         if let Err(what) = self.verified_node(id, row) {
             self.find(format!("entry {id} of {}", row[1].text().unwrap_or("?")), &what);
             // What follows it is still looked at.
-            let chain = row[6].digest().map_or(Chain::ROOT, Chain);
-            self.keep_node(id, Node { parent: None, chain, call: None, result: None });
+            if !self.by_id.contains_key(&id) {
+                let chain = row[6].digest().map_or(Chain::ROOT, Chain);
+                self.keep_node(id, Node { parent: None, chain, call: None, result: None });
+            }
         }
     }
 
@@ -186,13 +188,7 @@ impl Checker {
         let entry = self.entry(row).map_err(|error| said(&error).to_owned())?;
         let before = parent.map_or(Chain::ROOT, |parent| self.nodes[parent].chain);
         let (chain, counts) = before.after(Saying::of(&entry));
-        if row[6].digest() != Some(chain.0) || row[7].number() != Some(i64::from(counts)) {
-            return Err("its chain is not that of what was said up to it".to_owned());
-        }
         let kind = KeptKind::of(&entry);
-        if row[9].number() != Some(kind_tag(kind)) {
-            return Err("it is filed under another kind".to_owned());
-        }
         let call_id = row[11].text().map(str::to_owned);
         let (call, result) = match kind {
             KeptKind::Called => (call_id.map(|id| (id, false)), None),
@@ -200,6 +196,12 @@ impl Checker {
             _ => (None, None),
         };
         self.keep_node(id, Node { parent, chain, call, result });
+        if row[6].digest() != Some(chain.0) || row[7].number() != Some(i64::from(counts)) {
+            return Err("its chain is not that of what was said up to it".to_owned());
+        }
+        if row[9].number() != Some(kind_tag(kind)) {
+            return Err("it is filed under another kind".to_owned());
+        }
         Ok(())
     }
 
