@@ -27,6 +27,7 @@ mod origin;
 pub mod outcome;
 mod part;
 pub mod plan;
+mod profiles;
 mod prompt;
 mod render;
 mod reply;
@@ -54,6 +55,6 @@ pub use render::{
 };
 pub use reply::{Ending, Reply, Stop, Usage, settled_stop};
 pub use report::{Action, Change, Report, Subject};
-pub use rules::{Charset, ForeignReasoning, NameRule, ReasoningRule, Rules, SystemRule};
+pub use rules::{Charset, EffortRule, ForeignReasoning, NameRule, ReasoningRule, Rules, SystemRule, Wording};
 pub use text::Text;
 pub use turn::{Closing, Conclusion, Settled, Settlement, Turn, TurnLimits, TurnStep};

@@ -1,7 +1,8 @@
 //! Rules: what a backend accepts, as data.
 //!
-//! The normaliser reads nothing but these. A backend that deviates gets a rule set of its own, not a
-//! branch in the code. The sets below are those of the providers themselves and of two common families.
+//! The normaliser and the encoders read nothing but these. A backend that deviates gets a rule set of its own,
+//! its *profile*, and not a branch in the code. The sets below are those of the dialects' own providers and of two
+//! common families; `profiles.rs` has the others.
 
 use crate::{Dialect, Text};
 
@@ -52,6 +53,34 @@ pub struct Rules {
     pub assistant_last: bool,
     /// What is demanded of reasoning.
     pub reasoning: ReasoningRule,
+    /// Whose words it has for settings.
+    pub wording: Wording,
+    /// How much reasoning is asked for.
+    pub effort: EffortRule,
+    /// Whether it can be told that only some of the tools on offer may be called.
+    pub selects_tools: bool,
+    /// Whether every call must carry a mark of the model that made it, or one that says that it is another's.
+    pub marked_calls: bool,
+}
+
+/// Whose words a backend has for settings, where a dialect has several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wording {
+    /// Those of the dialect's own provider, the newest.
+    Own,
+    /// Those that everybody took over from it.
+    Common,
+    /// Few of its own; it refuses all others.
+    Closed,
+}
+
+/// How much reasoning can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EffortRule {
+    /// Whether none is an effort; else reasoning has a switch of its own.
+    pub has_none: bool,
+    /// Whether there is an effort beyond the highest that the dialect's own provider has.
+    pub has_max: bool,
 }
 
 /// What an id or a name may look like.
@@ -115,7 +144,9 @@ pub enum ForeignReasoning {
 }
 
 impl NameRule {
-    const fn up_to(max: usize, charset: Charset) -> Self {
+    /// Returns the rule of names with that many characters at most.
+    #[must_use]
+    pub const fn up_to(max: usize, charset: Charset) -> Self {
         Self { min: 1, max, charset }
     }
 
@@ -153,14 +184,15 @@ impl Rules {
     /// Returns all rule sets that are built in.
     #[must_use]
     pub fn built_in() -> Vec<Self> {
-        vec![
+        let of_dialects = [
             Self::openai_responses(),
             Self::anthropic(),
             Self::openai_chat(),
             Self::deepseek(),
             Self::mistral(),
             Self::strict_chat(),
-        ]
+        ];
+        of_dialects.into_iter().chain(Self::profiles()).collect()
     }
 
     /// Returns the built-in rule set of that name.
@@ -202,6 +234,10 @@ impl Rules {
             user_after_results: true,
             assistant_last: true,
             reasoning: ReasoningRule { needs_follower: true, ..ReasoningRule::default() },
+            wording: Wording::Own,
+            effort: EffortRule { has_none: true, has_max: false },
+            selects_tools: true,
+            marked_calls: false,
         }
     }
 
@@ -224,7 +260,7 @@ impl Rules {
         }
     }
 
-    fn openai_chat() -> Self {
+    pub(crate) fn openai_chat() -> Self {
         Self {
             name: Text::from_static("openai-chat"),
             dialect: Dialect::Chat,
@@ -238,7 +274,7 @@ impl Rules {
         }
     }
 
-    fn deepseek() -> Self {
+    pub(crate) fn deepseek() -> Self {
         Self {
             name: Text::from_static("deepseek"),
             call_id: NameRule::up_to(64, Charset::Word),
@@ -247,6 +283,9 @@ impl Rules {
             parts_in_results: false,
             developer_role: false,
             reasoning: ReasoningRule { required_with_calls: true, ..ReasoningRule::default() },
+            wording: Wording::Common,
+            effort: EffortRule { has_none: false, has_max: true },
+            selects_tools: false,
             ..Self::openai_chat()
         }
     }
@@ -268,11 +307,14 @@ impl Rules {
             user_after_results: false,
             assistant_last: false,
             reasoning: ReasoningRule { refused: true, ..ReasoningRule::default() },
+            wording: Wording::Closed,
+            effort: EffortRule { has_none: true, has_max: true },
+            selects_tools: false,
             ..Self::openai_chat()
         }
     }
 
-    fn strict_chat() -> Self {
+    pub(crate) fn strict_chat() -> Self {
         Self {
             name: Text::from_static("strict-chat"),
             call_id: NameRule::up_to(40, Charset::Word),
@@ -287,6 +329,9 @@ impl Rules {
             user_first: true,
             alternate: true,
             assistant_last: false,
+            wording: Wording::Common,
+            effort: EffortRule { has_none: true, has_max: true },
+            selects_tools: false,
             ..Self::openai_chat()
         }
     }

@@ -71,8 +71,8 @@ impl Composer<'_> {
                     ..Thought::default()
                 }
             }
-            // OpenAI and Mistral keep it to themselves; local servers show it.
-            Dialect::Chat if self.provider != Provider::StrictChat => return None,
+            // OpenAI and Mistral keep it to themselves; others show it.
+            Dialect::Chat if !self.provider.shows_reasoning() => return None,
             Dialect::Chat => Thought { content: shown(), ..Thought::default() },
         };
         Some(Entry::new(Kind::Thought(thought)))

@@ -21,22 +21,22 @@ use serde_json::Value;
 
 /// What one server makes of the dialect.
 pub(super) struct Profile {
-    request: &'static [Field],
-    extras: Extras,
-    roles: &'static [Role],
-    message_extras: Extras,
-    parts: &'static [Variant],
-    arguments: Field,
-    is_call_id: fn(&str) -> bool,
-    call_id_says: &'static str,
-    rules: &'static [Rule],
+    pub(super) request: &'static [Field],
+    pub(super) extras: Extras,
+    pub(super) roles: &'static [Role],
+    pub(super) message_extras: Extras,
+    pub(super) parts: &'static [Variant],
+    pub(super) arguments: Field,
+    pub(super) is_call_id: fn(&str) -> bool,
+    pub(super) call_id_says: &'static str,
+    pub(super) rules: &'static [Rule],
 }
 
 /// What a message of one role may hold: its fields, and the kinds of its content parts.
-struct Role {
-    name: &'static str,
-    fields: &'static [Field],
-    parts: &'static [&'static str],
+pub(super) struct Role {
+    pub(super) name: &'static str,
+    pub(super) fields: &'static [Field],
+    pub(super) parts: &'static [&'static str],
 }
 
 pub(super) const OPENAI: Profile = Profile {
@@ -155,7 +155,7 @@ const MISTRAL_REQUEST: &[Field] = &[
     opt("safe_prompt", Flag),
 ];
 
-const STRICT_REQUEST: &[Field] = &[
+pub(super) const STRICT_REQUEST: &[Field] = &[
     req("model", Filled(usize::MAX)),
     req("messages", FilledList),
     maybe("tools", FilledList),
@@ -164,10 +164,10 @@ const STRICT_REQUEST: &[Field] = &[
 ];
 
 const NAME: Field = opt("name", Text);
-const TOLD: &[Field] = &[req("role", Text), req("content", TextOrFilledList), NAME];
+pub(super) const TOLD: &[Field] = &[req("role", Text), req("content", TextOrFilledList), NAME];
 const ANSWER: &[Field] = &[req("role", Text), req("content", TextOrFilledList), req("tool_call_id", Text)];
 const FUNCTION_ANSWER: &[Field] = &[req("role", Text), req("name", Name(64)), maybe("content", Text)];
-const SAID: &[Field] = &[
+pub(super) const SAID: &[Field] = &[
     req("role", Text),
     maybe("content", TextOrFilledList),
     opt("tool_calls", FilledList),
@@ -176,9 +176,9 @@ const SAID: &[Field] = &[
     maybe("audio", Object),
     NAME,
 ];
-const USER_PARTS: &[&str] = &["text", "image_url", "input_audio", "file"];
+pub(super) const USER_PARTS: &[&str] = &["text", "image_url", "input_audio", "file"];
 
-const OPENAI_ROLES: &[Role] = &[
+pub(super) const OPENAI_ROLES: &[Role] = &[
     Role { name: "system", fields: TOLD, parts: &["text"] },
     Role { name: "developer", fields: TOLD, parts: &["text"] },
     Role { name: "user", fields: TOLD, parts: USER_PARTS },
@@ -187,7 +187,7 @@ const OPENAI_ROLES: &[Role] = &[
     Role { name: "function", fields: FUNCTION_ANSWER, parts: &[] },
 ];
 
-const STRICT_ROLES: &[Role] = &[
+pub(super) const STRICT_ROLES: &[Role] = &[
     Role { name: "system", fields: TOLD, parts: &["text"] },
     Role { name: "user", fields: TOLD, parts: USER_PARTS },
     Role { name: "assistant", fields: SAID, parts: &["text"] },
@@ -210,7 +210,7 @@ const MISTRAL_ROLES: &[Role] = &[
     Role { name: "tool", fields: MISTRAL_ANSWER, parts: MISTRAL_USER_PARTS },
 ];
 
-const OPENAI_PARTS: &[Variant] = &[
+pub(super) const OPENAI_PARTS: &[Variant] = &[
     part("text", &[req("text", Text)]),
     part("refusal", &[req("refusal", Text)]),
     part("image_url", &[req("image_url", Object)]),
@@ -351,7 +351,7 @@ fn tools(report: &mut Report, body: &Node<'_>) {
     }
 }
 
-fn tool_choice_needs_tools(report: &mut Report, body: &Node<'_>) {
+pub(super) fn tool_choice_needs_tools(report: &mut Report, body: &Node<'_>) {
     let text = "'tool_choice' is only allowed when 'tools' are specified.";
     let holds = !body.has("tool_choice") || body.has("tools");
     report.require(holds, &body.get("tool_choice"), "tool-choice-without-tools", text);
@@ -483,7 +483,7 @@ fn mistral_filled(report: &mut Report, body: &Node<'_>) {
 }
 
 /// Checks the order that common chat templates demand: one system message, then user and assistant in turn.
-fn strict_order(report: &mut Report, body: &Node<'_>) {
+pub(super) fn strict_order(report: &mut Report, body: &Node<'_>) {
     let messages = body.get("messages").items();
     let skip = usize::from(messages.first().is_some_and(|message| message.str("role") == "system"));
     let mut before = "system";
@@ -503,7 +503,7 @@ fn strict_order(report: &mut Report, body: &Node<'_>) {
 }
 
 /// Templates print arguments as an object, so a server that applies one parses them first.
-fn json_arguments(report: &mut Report, body: &Node<'_>) {
+pub(super) fn json_arguments(report: &mut Report, body: &Node<'_>) {
     for call in body.get("messages").items().iter().flat_map(|message| message.get("tool_calls").items()) {
         let arguments = call.get("function").get("arguments");
         let object = |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());

@@ -561,8 +561,8 @@ pub struct SimArgs {
     #[arg(long)]
     pub lenient: bool,
     /// Whose rules hold for Chat Completions
-    #[arg(long, value_name = "RULES", default_value = "openai-chat")]
-    pub rules: ChatRules,
+    #[arg(long, visible_alias = "rules", value_name = "PROFILE", default_value = "openai-chat")]
+    pub profile: ChatProfile,
     /// A model that it has, may be repeated [default: every name is answered to]
     #[arg(long)]
     pub model: Vec<String>,
@@ -636,15 +636,35 @@ pub enum ReasoningName {
     AsText,
 }
 
-/// Rules of Chat Completions, as users write them.
+/// Whose rules hold for Chat Completions, as users write it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ChatRules {
+pub enum ChatProfile {
     /// OpenAI's
     OpenaiChat,
     /// Mistral's
     Mistral,
     /// Those of local servers with a strict template
     StrictChat,
+    /// OpenRouter's
+    Openrouter,
+    /// Those of Vercel's AI Gateway
+    Vercel,
+    /// DeepSeek's
+    Deepseek,
+    /// Moonshot's
+    Kimi,
+    /// Z.ai's
+    Glm,
+    /// Those of Gemini's compatible endpoint
+    Gemini,
+    /// vLLM's
+    Vllm,
+    /// Those of llama.cpp's server
+    LlamaCpp,
+    /// Ollama's
+    Ollama,
+    /// LM Studio's
+    LmStudio,
 }
 
 impl Color {
@@ -700,12 +720,22 @@ impl From<AgentName> for Agent {
     }
 }
 
-impl From<ChatRules> for Provider {
-    fn from(rules: ChatRules) -> Self {
-        match rules {
-            ChatRules::OpenaiChat => Self::OpenAiChat,
-            ChatRules::Mistral => Self::Mistral,
-            ChatRules::StrictChat => Self::StrictChat,
+impl From<ChatProfile> for Provider {
+    fn from(profile: ChatProfile) -> Self {
+        match profile {
+            ChatProfile::OpenaiChat => Self::OpenAiChat,
+            ChatProfile::Mistral => Self::Mistral,
+            ChatProfile::StrictChat => Self::StrictChat,
+            ChatProfile::Openrouter => Self::OpenRouter,
+            ChatProfile::Vercel => Self::Vercel,
+            ChatProfile::Deepseek => Self::DeepSeek,
+            ChatProfile::Kimi => Self::Kimi,
+            ChatProfile::Glm => Self::Glm,
+            ChatProfile::Gemini => Self::Gemini,
+            ChatProfile::Vllm => Self::Vllm,
+            ChatProfile::LlamaCpp => Self::LlamaCpp,
+            ChatProfile::Ollama => Self::Ollama,
+            ChatProfile::LmStudio => Self::LmStudio,
         }
     }
 }

@@ -87,14 +87,28 @@ impl BaseUrl {
         !self.text[self.host_start..].contains('/')
     }
 
+    /// Returns the host, without its port.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        let host = self.text[self.host_start..].split('/').next().unwrap_or_default();
+        match host.strip_prefix('[') {
+            Some(v6) => v6.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the port, where it is written.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        let host = self.text[self.host_start..].split('/').next().unwrap_or_default();
+        let behind = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
+        behind.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
+    }
+
     /// Says whether the host is this machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        let host = self.text[self.host_start..].split('/').next().unwrap_or_default();
-        let name = match host.strip_prefix('[') {
-            Some(v6) => v6.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
-        };
+        let name = self.host();
         name == "localhost"
             || name.ends_with(".localhost")
             || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

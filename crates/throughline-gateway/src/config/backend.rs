@@ -2,6 +2,7 @@
 
 use super::address::{BaseUrl, Endpoint};
 use super::file::{BackendSection, HistorySection};
+use super::profiles;
 use super::providers::{self, Provider};
 use super::resolve::{Backend, Credential, History, ModelRule, Resolver, Timeouts, list};
 use super::source::listed;
@@ -25,6 +26,8 @@ struct At<'a, 'r> {
     resolver: &'a mut Resolver<'r>,
     path: String,
     shown: String,
+    /// The profiles of the user's own.
+    profiles: &'a [Rules],
 }
 
 /// Checks all backends. A problem with one does not hide those with another.
@@ -32,7 +35,7 @@ pub(super) fn resolve_all(
     resolver: &mut Resolver<'_>,
     sections: Vec<BackendSection>,
     names: &[String],
-    history: &History,
+    (history, profiles): (&History, &[Rules]),
 ) -> Vec<Arc<Backend>> {
     let mut backends: Vec<Arc<Backend>> = Vec::new();
     let mut seen: Vec<String> = Vec::new();
@@ -43,7 +46,7 @@ pub(super) fn resolve_all(
             continue;
         };
         let shown = format!("backends.{name}");
-        let mut at = At { resolver, path, shown };
+        let mut at = At { resolver, path, shown, profiles };
         at.check_name(&name, &seen);
         backends.extend(at.backend(&name, section, names, history).map(Arc::new));
         seen.push(name);
@@ -81,7 +84,9 @@ impl At<'_, '_> {
         let reasoning = section.reasoning.unwrap_or_default();
         self.note("reasoning", reasoning.name());
         let fallback = self.fallback(name, section.fallback.unwrap_or_default(), names);
-        let rules = self.rules(section.rules.as_deref().or(provider.map(|known| known.rules)), dialect);
+        let named = self.profile_named(section.profile, section.rules);
+        let named = named.or_else(|| provider.map(|known| known.rules.to_owned()));
+        let rules = self.rules(named.as_deref(), dialect, endpoint.as_ref());
         let headers = self.headers(&section.headers);
         let timeouts = self.timeouts(section.timeouts.connect, section.timeouts.idle);
         let http2 = section.http2.unwrap_or_default();
@@ -213,19 +218,42 @@ impl At<'_, '_> {
         known
     }
 
-    fn rules(&mut self, name: Option<&str>, dialect: Option<Dialect>) -> Option<Rules> {
+    /// Returns the profile that is written for the backend, by either of its two names.
+    fn profile_named(&mut self, profile: Option<String>, rules: Option<String>) -> Option<String> {
+        if profile.is_some() && rules.is_some() {
+            self.problem("rules", "is the older name of `profile`; give one of them");
+        }
+        profile.or(rules)
+    }
+
+    /// Returns what the backend accepts: as it is written, as it is known for where it is, or as the dialect's own
+    /// provider does.
+    fn rules(
+        &mut self,
+        name: Option<&str>,
+        dialect: Option<Dialect>,
+        endpoint: Option<&Endpoint>,
+    ) -> Option<Rules> {
         let dialect = dialect?;
+        let url = endpoint.and_then(Endpoint::url);
         let rules = match name {
-            None => Some(Rules::of_dialect(dialect)),
-            Some(name) => Rules::from_name(name).filter(|rules| rules.dialect == dialect),
+            None => {
+                let there = url.and_then(|url| Rules::of_place(url.host(), url.port(), dialect));
+                Some(there.unwrap_or_else(|| Rules::of_dialect(dialect)))
+            }
+            Some(name) => profiles::find(self.profiles, name).filter(|rules| rules.dialect == dialect),
         };
         if let Some(rules) = &rules {
-            self.note("rules", &*rules.name);
+            self.note("profile", &*rules.name);
         } else {
-            let fitting = Rules::built_in().into_iter().filter(|rules| rules.dialect == dialect);
+            let all = Rules::built_in().into_iter().chain(self.profiles.iter().cloned());
+            let fitting = all.filter(|rules| rules.dialect == dialect);
             let names: Vec<String> = fitting.map(|rules| rules.name.to_string()).collect();
             let name = name.unwrap_or_default();
-            self.problem("rules", format!("no rules `{name}` for {dialect}; there are {}", names.join(", ")));
+            self.problem(
+                "profile",
+                format!("no profile `{name}` for {dialect}; there are {}", names.join(", ")),
+            );
         }
         rules
     }

@@ -5,6 +5,7 @@
 
 use super::error::{ConfigError, Source, Sources};
 use super::keys;
+use super::profiles::ProfileSection;
 use super::tools::{Approve, Prices};
 use super::values::{
     Budget, Choice, DialectName, HandoverMode, HandoverSummary, Models, OnStoreFailure, Policy, Ratio,
@@ -35,6 +36,8 @@ pub struct FileConfig {
     pub limits: LimitsSection,
     /// The backends.
     pub backends: Vec<BackendSection>,
+    /// What backends accept, where none of the built-in profiles says it.
+    pub profiles: Vec<ProfileSection>,
     /// How tool history is shortened.
     pub history: HistorySection,
     /// How a conversation moves to another backend.
@@ -112,6 +115,8 @@ pub struct BackendSection {
     /// Who is tried when it fails.
     pub fallback: Option<Vec<String>>,
     /// What it accepts, by name.
+    pub profile: Option<String>,
+    /// The same, by its older name.
     pub rules: Option<String>,
     /// Headers that are sent along.
     pub headers: BTreeMap<String, SecretRef>,

@@ -11,6 +11,7 @@ mod file;
 mod fixed;
 pub mod keys;
 mod privacy;
+mod profiles;
 pub mod providers;
 mod resolve;
 mod source;

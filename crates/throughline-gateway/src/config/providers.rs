@@ -52,7 +52,7 @@ pub const PROVIDERS: &[Provider] = &[
         base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
         default_model: "gemini-2.5-pro",
         models: &["gemini-*", "gemma-*"],
-        rules: "openai-chat",
+        rules: "gemini",
     },
     Provider {
         name: "deepseek",
@@ -79,8 +79,7 @@ pub const PROVIDERS: &[Provider] = &[
         base_url: "https://api.moonshot.ai/v1",
         default_model: "kimi-latest",
         models: &["kimi-*", "moonshot-*"],
-        // It wants `reasoning_content` with tool calls, as DeepSeek does.
-        rules: "deepseek",
+        rules: "kimi",
     },
     Provider {
         name: "zai",
@@ -89,7 +88,7 @@ pub const PROVIDERS: &[Provider] = &[
         base_url: "https://api.z.ai/api/paas/v4",
         default_model: "glm-4.6",
         models: &["glm-*"],
-        rules: "deepseek",
+        rules: "glm",
     },
     Provider {
         name: "xai",
@@ -118,7 +117,7 @@ pub const PROVIDERS: &[Provider] = &[
         default_model: "openrouter/auto",
         // All of its names are `vendor/model`.
         models: &["*/*"],
-        rules: "openai-chat",
+        rules: "openrouter",
     },
 ];
 

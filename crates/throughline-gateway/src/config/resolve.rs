@@ -10,6 +10,7 @@ use super::file::{
     BackendSection, FileConfig, HandoverSection, HistorySection, LimitsSection, StoreSection, ToolRule,
 };
 use super::keys;
+use super::profiles;
 use super::providers::PROVIDERS;
 use super::source::{BackendsFrom, Surroundings, Written};
 use super::telemetry::Tracing;
@@ -311,7 +312,8 @@ impl Resolver<'_> {
         let history = self.history(file.history);
         let handover = self.handover(file.handover, &names);
         let withheld = variables_of(&file.backends);
-        let backends = backend::resolve_all(self, file.backends, &names, &history);
+        let profiles = profiles::resolve_all(self, &file.profiles);
+        let backends = backend::resolve_all(self, file.backends, &names, (&history, &profiles));
         let tools = Tools { withheld, ..self.tools(file.tools) };
         let mcp = self.mcp(file.mcp);
         let compose = self.compose(file.compose, &names);

@@ -197,7 +197,7 @@ fn find_backends(
     for provider in PROVIDERS {
         if let Some(variable) = provider.variable(surroundings) {
             let path = format!("backends[{}]", file.backends.len());
-            for key in ["name", "dialect", "base_url", "api_key", "default_model", "models", "rules"] {
+            for key in ["name", "dialect", "base_url", "api_key", "default_model", "models", "profile"] {
                 sources.insert(format!("{path}.{key}"), Source::Variable(variable.to_owned()));
             }
             file.backends.push(found(provider, variable));
@@ -218,7 +218,7 @@ fn found(provider: &Provider, variable: &str) -> BackendSection {
         api_key: Some(SecretRef::Variable(variable.to_owned())),
         default_model: Some(provider.default_model.to_owned()),
         models: Some(listed(provider)),
-        rules: Some(provider.rules.to_owned()),
+        profile: Some(provider.rules.to_owned()),
         ..BackendSection::default()
     }
 }

@@ -119,13 +119,46 @@ const EXAMPLE: &str = r#"
 #server_state = "auto"
 #reasoning = "keep-own"
 #fallback = []
-#rules = "openai-chat"
+#profile = "openai-chat"
 #headers = { "x-team" = "tools" }
 #timeouts = { connect = "10s", idle = "5m" }
 #http2 = "auto"
 #prices = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }
 #store = true
 #history = { recent_calls_to_keep = 6, truncation_threshold = 10000, budget = "auto", recall = true, policy = "default" }
+
+# What a backend accepts, where none of the built-in profiles says it: a base, and what differs.
+#[[profiles]]
+#name = "my-server"
+#base = "strict-chat"
+#call_id_min = 1
+#call_id_max = 64
+#call_id_chars = "word"
+#unique_call_ids = true
+#tool_name_max = 64
+#object_arguments = true
+#tools_for_history = true
+#custom_tools = true
+#own_extensions = true
+#media_in_results = true
+#parts_in_results = true
+#files = true
+#blank_text = true
+#system = "first"
+#developer_role = true
+#user_first = true
+#alternate = true
+#user_after_results = true
+#assistant_last = true
+#reasoning_refused = true
+#reasoning_sealed = true
+#reasoning_with_calls = true
+#reasoning_leads = true
+#wording = "common"
+#effort_none = true
+#effort_max = true
+#selects_tools = true
+#marked_calls = true
 "#;
 
 /// Returns a file that names the backends whose keys are set.
@@ -144,7 +177,7 @@ fn backend(provider: &Provider, variable: &str) -> String {
     let models: Vec<String> = provider.models.iter().map(|name| format!("\"{name}\"")).collect();
     format!(
         "\n[[backends]]\nname = \"{}\"\ndialect = \"{}\"\nbase_url = \"{}\"\napi_key = \"env:{variable}\"\n\
-         default_model = \"{}\"\nmodels = [{}]\nrules = \"{}\"\n",
+         default_model = \"{}\"\nmodels = [{}]\nprofile = \"{}\"\n",
         provider.name,
         provider.dialect,
         provider.base_url,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use throughline_core::Dialect;
+use throughline_core::{Dialect, Rules, SystemRule, Wording};
 
 #[derive(Default)]
 struct World {
@@ -405,7 +405,7 @@ fn without_a_file_backends_are_found_by_their_keys() {
     assert_eq!(names, ["openai", "zai"]);
     assert_eq!((config.backends_from, &*config.active), (BackendsFrom::Keys, "openai"));
     assert_eq!(config.backends[1].credential, Credential::Key(Secret::new("k2")));
-    assert_eq!(config.backends[1].rules.name, "deepseek");
+    assert_eq!(config.backends[1].rules.name, "glm");
     let found = config.effective.iter().find(|value| value.key == "backends.zai.base_url").unwrap();
     assert_eq!(found.source, Source::Variable("GLM_API_KEY".into()));
 }
@@ -502,8 +502,56 @@ fn the_template_is_valid_as_it_is_and_with_every_comment_taken_off() {
     let uncommented = uncommented.replace("active = \"sim\"", "active = \"example\"");
     let world = world().with("EXAMPLE_API_KEY", "k").with("THROUGHLINE_KEY", "k");
     world.file("throughline.toml", &uncommented).load().unwrap();
-    for key in KEYS.iter().filter(|key| key.path != "handover.summary_backend") {
+    let left_out = ["handover.summary_backend", "backends[].rules"];
+    for key in KEYS.iter().filter(|key| !left_out.contains(&key.path)) {
         let name = key.path.rsplit('.').next().unwrap();
         assert!(uncommented.contains(&format!("{name} =")), "{}", key.path);
+    }
+}
+
+#[test]
+fn a_profile_is_a_base_and_what_differs() {
+    let profiles = "[[profiles]]\nname = \"mine\"\nbase = \"mistral\"\ncall_id_min = 1\ncall_id_max = 12\nsystem = \"anywhere\"\n\
+        wording = \"common\"\nreasoning_with_calls = true\n\
+        [[profiles]]\nname = \"mine-too\"\nbase = \"mine\"\nalternate = true\n";
+    let backend = "[[backends]]\nname = \"a\"\ndialect = \"chat\"\nbase_url = \"http://localhost/v1\"\nprofile = \"mine-too\"\n";
+    let config = loaded(&format!("{profiles}{backend}"));
+    let rules = &config.backends[0].rules;
+    let base = Rules::from_name("mistral").unwrap();
+    assert_eq!((&*rules.name, rules.call_id.min, rules.call_id.max), ("mine-too", 1, 12));
+    assert_eq!((rules.system, rules.wording), (SystemRule::Anywhere, Wording::Common));
+    assert!(rules.alternate && rules.reasoning.required_with_calls && rules.reasoning.refused);
+    assert_eq!((rules.user_after_results, rules.files), (base.user_after_results, base.files));
+    for (lines, words) in [
+        ("name = \"mine\"\n", "no profile is called ``"),
+        ("base = \"mistral\"\n", "a profile needs a name"),
+        ("name = \"x\"\nbase = \"nobody\"\n", "no profile is called `nobody`; there are openai-responses"),
+        ("name = \"x\"\nbase = \"mistral\"\ncall_id_max = 3\n", "no id has 9 to 3 characters"),
+        ("name = \"x\"\nbase = \"mistral\"\ncal_id_max = 3\n", "did you mean `call_id_max`?"),
+        ("name = \"x\"\nbase = \"mistral\"\nsystem = \"last\"\n", "profiles[0].system"),
+    ] {
+        let error = errors(&format!("[[profiles]]\n{lines}{BACKEND}"));
+        assert!(error.contains(words), "{lines}: {error}");
+    }
+    let wrong = backend.replace("chat", "messages").replace("mine-too", "mistral");
+    assert!(errors(&wrong).contains("no profile `mistral` for messages; there are anthropic"));
+    let both = format!("{}rules = \"mistral\"\n", backend.replace("mine-too", "mistral"));
+    assert!(errors(&both).contains("older name"));
+}
+
+#[test]
+fn a_profile_follows_from_where_a_backend_is() {
+    for (url, dialect, expected) in [
+        ("https://openrouter.ai/api/v1", "chat", "openrouter"),
+        ("https://api.z.ai/api/paas/v4", "chat", "glm"),
+        ("https://api.z.ai/api/anthropic/v1", "messages", "anthropic"),
+        ("http://127.0.0.1:11434/v1", "chat", "ollama"),
+        ("http://127.0.0.1:8080/v1", "chat", "openai-chat"),
+        ("https://api.openai.com/v1", "responses", "openai-responses"),
+    ] {
+        let backend = format!(
+            "[[backends]]\nname = \"a\"\ndialect = \"{dialect}\"\nbase_url = \"{url}\"\napi_key = \"none\"\n"
+        );
+        assert_eq!(loaded(&backend).backends[0].rules.name, expected, "{url}");
     }
 }

@@ -29,6 +29,7 @@ mod metrics;
 mod past;
 mod privacy;
 mod probe;
+mod profiles;
 mod recall;
 mod reload;
 mod replicas;

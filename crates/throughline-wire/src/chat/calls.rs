@@ -87,6 +87,9 @@ pub(super) fn is_loose(entry: &Entry) -> bool {
 
 /// Says whether the wire form of a call suits the target.
 pub(super) fn is_sendable(entry: &Entry, call: &Call, rules: &Rules) -> bool {
+    if rules.marked_calls && !is_marked(entry) {
+        return false;
+    }
     match &call.input {
         Input::Freeform(_) => rules.custom_tools,
         Input::Arguments(text) if rules.object_arguments => {
@@ -96,6 +99,17 @@ pub(super) fn is_sendable(entry: &Entry, call: &Call, rules: &Rules) -> bool {
         // Without a text of its own it is a call of the time before tools, or its arguments were no string.
         Input::Arguments(_) => own(entry.wire.as_ref()).is_some() || is_loose(entry),
     }
+}
+
+/// Where a call carries the mark of the model that made it.
+const MARK_FIELD: &str = "extra_content";
+
+/// The mark of a call that another model made: Gemini's word for leaving it unchecked.
+const FOREIGN_MARK: &str = r#"{"google":{"thought_signature":"skip_thought_signature_validator"}}"#;
+
+/// Says whether a call carries the mark of the model that made it.
+fn is_marked(entry: &Entry) -> bool {
+    own(entry.wire.as_ref()).is_some_and(|wire| wire.extras.iter().any(|extra| extra.name == MARK_FIELD))
 }
 
 /// Writes one of the calls of an assistant message.
@@ -129,6 +143,10 @@ pub(super) fn write_call(
     }
     for extra in extras.iter().filter(|extra| !extra.name.contains('.')) {
         writer.field_raw(&extra.name, &extra.value);
+    }
+    if rules.marked_calls && !is_marked(entry) {
+        report.entry(Action::Translated, entry.place, "the call is marked as another model's");
+        writer.field_raw(MARK_FIELD, FOREIGN_MARK);
     }
     writer.end_object();
 }

@@ -6,7 +6,7 @@
 
 use super::conversation::write_messages;
 use super::settings::{REASONING_FIELDS, write_settings};
-use super::tools::{are_as_given, knows_allowed_tools, write_choice, write_tools};
+use super::tools::{are_as_given, write_choice, write_tools};
 use super::vocabulary::vocabulary;
 use crate::dialects::expected_length;
 use crate::json::Writer;
@@ -81,7 +81,7 @@ fn write_model(writer: &mut Writer, prompt: &Prompt<'_>) {
 /// Says whether the choice among the tools can be written in the client's own words.
 fn is_choice_as_given(prompt: &Prompt<'_>, tools_as_given: bool) -> bool {
     let is_understood = match &prompt.tool_choice {
-        Some(ToolChoice::Allowed { .. }) => knows_allowed_tools(prompt.rules),
+        Some(ToolChoice::Allowed { .. }) => prompt.rules.selects_tools,
         // The way of referring to a tool changes with its declaration.
         Some(ToolChoice::Named(_)) => tools_as_given,
         _ => true,

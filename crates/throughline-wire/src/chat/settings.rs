@@ -288,12 +288,12 @@ impl Fields<'_> {
         if reasoning.summary.is_some() {
             self.lost("reasoning.summary", "chat shows no summaries of reasoning");
         }
-        // DeepSeek has no effort that means none; its switch is a field of its own.
-        if reasoning.is_off() && rules.name == "deepseek" {
+        // DeepSeek and others have no effort that means none; their switch is a field of its own.
+        if reasoning.is_off() && !rules.effort.has_none {
             return self.writer.field_raw("thinking", r#"{"type":"disabled"}"#);
         }
         let effort = match (&reasoning.effort, &reasoning.budget) {
-            (Some(effort), _) if effort == "max" && rules.name == "openai-chat" => {
+            (Some(effort), _) if effort == "max" && !rules.effort.has_max => {
                 self.report.field(
                     Action::Translated,
                     "reasoning.effort",

@@ -280,7 +280,7 @@ pub(super) fn write_choice(writer: &mut Writer, prompt: &Prompt<'_>, report: &mu
             writer.key("tool_choice");
             write_reference(writer, name, prompt);
         }
-        ToolChoice::Allowed { names, required } if knows_allowed_tools(prompt.rules) => {
+        ToolChoice::Allowed { names, required } if prompt.rules.selects_tools => {
             write_allowed(writer, names, *required, prompt);
         }
         ToolChoice::Allowed { required, .. } => {
@@ -291,13 +291,6 @@ pub(super) fn write_choice(writer: &mut Writer, prompt: &Prompt<'_>, report: &mu
         ToolChoice::Opaque(text) if prompt.stays_in_dialect() => writer.field_raw("tool_choice", text),
         ToolChoice::Opaque(_) => report.field(Action::Dropped, "tool_choice", "chat has no such form"),
     }
-}
-
-/// Says whether the target can be told that only some of the tools may be called.
-///
-/// Only the provider that invented the form knows it; others refuse or ignore it.
-pub(super) fn knows_allowed_tools(rules: &Rules) -> bool {
-    rules.name == "openai-chat"
 }
 
 fn write_allowed(writer: &mut Writer, names: &[Text], required: bool, prompt: &Prompt<'_>) {

@@ -6,7 +6,7 @@
 //! dialect; for the others, what the client said in this dialect is its own affair.
 
 use crate::json::Document;
-use throughline_core::Rules;
+use throughline_core::{Rules, Wording};
 
 /// The words of one server.
 pub(super) struct Vocabulary {
@@ -68,10 +68,10 @@ const OTHERS: Vocabulary =
 
 /// Returns the words of the server with those rules.
 pub(super) fn vocabulary(rules: &Rules) -> &'static Vocabulary {
-    match rules.name.as_str() {
-        "openai-chat" => &OPENAI,
-        "mistral" => &MISTRAL,
-        _ => &OTHERS,
+    match rules.wording {
+        Wording::Own => &OPENAI,
+        Wording::Closed => &MISTRAL,
+        Wording::Common => &OTHERS,
     }
 }
 

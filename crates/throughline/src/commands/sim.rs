@@ -32,7 +32,7 @@ fn options(args: &SimArgs) -> Result<SimOptions, CommandError> {
         reject_native: args.reject_native,
         stateless: args.no_state,
         strict: !args.lenient,
-        chat_rules: args.rules.into(),
+        chat_rules: args.profile.into(),
         models: args.model.clone(),
         seed: args.seed.clone(),
         key: args.key.clone(),

@@ -56,15 +56,7 @@ pub(super) fn framed(frame: usize, mut entries: Vec<Entry>) -> Ask {
 }
 
 pub(super) fn provider(rules: &Rules) -> Provider {
-    match rules.name.as_str() {
-        "openai-responses" => Provider::OpenAiResponses,
-        "anthropic" => Provider::Anthropic,
-        // No validator of its own: what it adds to OpenAI's rules is not published in one place.
-        "openai-chat" | "deepseek" => Provider::OpenAiChat,
-        "mistral" => Provider::Mistral,
-        "strict-chat" => Provider::StrictChat,
-        name => panic!("no provider for {name}"),
-    }
+    Provider::from_name(&rules.name).unwrap_or_else(|| panic!("no provider for {}", rules.name))
 }
 
 pub(super) fn violations(rules: &Rules, body: &str) -> Vec<Violation> {

@@ -134,13 +134,7 @@ fn strings(value: &Value, found: &mut Vec<String>) {
 }
 
 fn provider(rules: &Rules) -> Provider {
-    match rules.name.as_str() {
-        "openai-responses" => Provider::OpenAiResponses,
-        "anthropic" => Provider::Anthropic,
-        "mistral" => Provider::Mistral,
-        "strict-chat" => Provider::StrictChat,
-        _ => Provider::OpenAiChat,
-    }
+    Provider::from_name(&rules.name).unwrap_or_else(|| panic!("no provider for {}", rules.name))
 }
 
 fn origin(backend: &str, dialect: Dialect, model: &str) -> Origin {
