@@ -4,7 +4,7 @@ use clap::Parser;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use throughline_eval::run::{LineError, Options, run};
+use throughline_eval::run::{LineError, Options, Outcome, run};
 use throughline_eval::table;
 
 /// Measures how much of what is needed later survives compaction.
@@ -31,6 +31,12 @@ struct Args {
     /// Take at most so many runs of each file
     #[arg(long)]
     limit: Option<usize>,
+    /// Print the two tables of docs/compaction.md instead of everything
+    #[arg(long)]
+    overview: bool,
+    /// Take all files for one set of runs of this name
+    #[arg(long)]
+    together: Option<String>,
     /// Write everything that was counted to a file
     #[arg(long)]
     json: Option<PathBuf>,
@@ -62,24 +68,41 @@ fn evaluate(args: &Args) -> Result<(), EvalError> {
         rolling: args.mode != "handover",
         handover: args.mode != "rolling",
     };
-    let mut all = serde_json::Map::new();
+    let mut outcomes: Vec<(String, Outcome)> = Vec::new();
     for path in &args.files {
-        let at = |source| EvalError::File { path: path.clone(), source };
-        let text = std::fs::read_to_string(path).map_err(at)?;
-        let lines =
-            text.split('\n').filter(|line| !line.is_empty()).skip(args.from).step_by(args.stride.max(1));
-        let lines: Vec<&str> = lines.take(args.limit.unwrap_or(usize::MAX)).collect();
-        let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        let outcome = run(&lines, &options, &|done| progress(&name, done, lines.len()));
-        let outcome = outcome.map_err(|source| EvalError::Line { path: path.clone(), source })?;
-        let table = table::markdown(&name, &outcome, args.text);
-        io::stdout().write_all(table.as_bytes()).map_err(at)?;
-        all.insert(name, table::json(&outcome));
+        let (name, outcome) = measured(path, args, &options)?;
+        if !args.overview && args.together.is_none() {
+            print(&table::markdown(&name, &outcome, args.text))?;
+        }
+        match (&args.together, outcomes.last_mut()) {
+            (Some(_), Some((_, sum))) => sum.add(&outcome),
+            (together, _) => outcomes.push((together.clone().unwrap_or(name), outcome)),
+        }
     }
-    match &args.json {
-        Some(path) => write(path, &serde_json::Value::Object(all)),
-        None => Ok(()),
+    if args.overview {
+        print(&table::overview(&outcomes, &args.budgets))?;
+    } else if args.together.is_some() {
+        outcomes.iter().try_for_each(|(name, sum)| print(&table::markdown(name, sum, args.text)))?;
     }
+    let Some(path) = &args.json else { return Ok(()) };
+    let all = outcomes.iter().map(|(name, outcome)| (name.clone(), table::json(outcome)));
+    write(path, &serde_json::Value::Object(all.collect()))
+}
+
+/// Measures the runs of a file; they are named like it.
+fn measured(path: &Path, args: &Args, options: &Options) -> Result<(String, Outcome), EvalError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| EvalError::File { path: path.to_owned(), source })?;
+    let lines = text.split('\n').filter(|line| !line.is_empty()).skip(args.from).step_by(args.stride.max(1));
+    let lines: Vec<&str> = lines.take(args.limit.unwrap_or(usize::MAX)).collect();
+    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let outcome = run(&lines, options, &|done| progress(&name, done, lines.len()));
+    outcome.map(|outcome| (name, outcome)).map_err(|source| EvalError::Line { path: path.to_owned(), source })
+}
+
+fn print(table: &str) -> Result<(), EvalError> {
+    let at = |source| EvalError::File { path: PathBuf::from("standard output"), source };
+    io::stdout().write_all(table.as_bytes()).map_err(at)
 }
 
 fn write(path: &Path, value: &serde_json::Value) -> Result<(), EvalError> {

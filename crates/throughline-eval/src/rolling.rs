@@ -25,6 +25,12 @@ pub struct Rolled {
     pub tool_tokens: u64,
     /// Those of a prefix that the prompt before had as well.
     pub prefix: u64,
+    /// Those of prompts that another one followed: what could be such a prefix.
+    pub followed: u64,
+    /// What came new with each step, as it came.
+    pub new: u64,
+    /// The words at each step, without what came new: what is read again even if every call and result is sent once.
+    pub words_again: u64,
     /// Needed facts, and those that were there.
     pub all: Share,
     /// Those that are far.
@@ -178,11 +184,14 @@ fn roll(scene: &Scene, needs: &Needs, steps: &[(usize, BTreeSet<Atom>)], policy:
     let mut rolled = Rolled { distances: vec![0; DISTANCE_MAX + 1], ..Rolled::default() };
     let mut state = State::default();
     let mut before: Option<Vec<Shown>> = None;
+    let mut sent = 0;
     for (end, needed) in steps {
         let begun = Instant::now();
         let shown = policy(scene, *end, &mut state);
         rolled.nanos += begun.elapsed().as_nanos();
         rolled.take_sizes(scene, before.as_deref(), &shown);
+        rolled.take_least(scene, sent, *end);
+        sent = *end;
         if !needed.is_empty() {
             rolled.take_facts(&Prompt::new(scene, *end, &shown), needs, *end, needed);
         }
@@ -199,8 +208,19 @@ impl Rolled {
         0.1 * float(self.prefix) + 1.25 * float(self.tokens - self.prefix)
     }
 
+    /// Returns what the prompts would cost if each call and result were sent once and then forgotten, and if that broke
+    /// no prefix: nothing that shows a model its results at all costs less.
+    #[must_use]
+    pub fn least_cost(&self) -> f64 {
+        let float = crate::policy::float;
+        0.1 * float(self.words_again) + 1.25 * float(self.new)
+    }
+
     /// Adds what was counted over another run.
     pub fn merge(&mut self, other: &Self) {
+        self.followed += other.followed;
+        self.new += other.new;
+        self.words_again += other.words_again;
         self.steps += other.steps;
         self.tokens += other.tokens;
         self.tool_tokens += other.tool_tokens;
@@ -223,8 +243,16 @@ impl Rolled {
             self.tokens += tokens;
             self.tool_tokens += if scene.unit(*unit).pair.is_some() { tokens } else { 0 };
         }
+        let size = |(unit, variant): &Shown| scene.tokens(*unit, variant);
+        self.followed += before.unwrap_or_default().iter().map(size).sum::<u64>();
         let same = before.unwrap_or_default().iter().zip(shown).take_while(|(old, new)| old == new);
-        self.prefix += same.map(|(_, (unit, variant))| scene.tokens(*unit, variant)).sum::<u64>();
+        self.prefix += same.map(|(_, shown)| size(shown)).sum::<u64>();
+    }
+
+    fn take_least(&mut self, scene: &Scene, sent: usize, end: usize) {
+        self.new += (sent..end).map(|unit| scene.full(unit)).sum::<u64>();
+        let is_words = |unit: &usize| scene.unit(*unit).pair.is_none();
+        self.words_again += (0..sent).filter(is_words).map(|unit| scene.full(unit)).sum::<u64>();
     }
 
     fn take_facts(&mut self, prompt: &Prompt<'_>, needs: &Needs, end: usize, needed: &BTreeSet<Atom>) {

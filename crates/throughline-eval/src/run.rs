@@ -92,6 +92,14 @@ impl Options {
 }
 
 impl Outcome {
+    /// Adds what came of another file, measured in the same way.
+    pub fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        let of = |all: &[(String, Rolled)]| all.iter().map(|(_, rolled)| rolled.clone()).collect::<Vec<_>>();
+        let handed: Vec<Handed> = other.handover.iter().map(|(_, handed)| handed.clone()).collect();
+        self.merge(&of(&other.rolling), &handed);
+    }
+
     fn merge(&mut self, rolled: &[Rolled], handed: &[Handed]) {
         self.rolling.iter_mut().zip(rolled).for_each(|((_, sum), rolled)| sum.merge(rolled));
         self.handover.iter_mut().zip(handed).for_each(|((_, sum), handed)| sum.merge(handed));

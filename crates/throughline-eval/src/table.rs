@@ -31,6 +31,82 @@ pub fn markdown(name: &str, outcome: &Outcome, with_words: bool) -> String {
     out
 }
 
+/// The policies of the overview, and what they are called there.
+const HANDED: [(&str, &str); 6] = [
+    ("drop-oldest", "drop oldest"),
+    ("fair head+tail", "fair head and tail"),
+    ("mask-oldest", "mask oldest"),
+    ("dedup+skim+args", "dedup, excerpts"),
+    ("dedup+linededup+skim+args", "with line dedup"),
+    ("throughline", "Throughline"),
+];
+const ROLLED: [&str; 4] = ["drop-oldest", "mask-oldest", "dedup+skim+args", "throughline"];
+
+/// Returns the two tables of `docs/compaction.md`: hard facts with what stood around them at handovers, for each
+/// budget, and over all steps the needed facts and the cost. The best of a row, and its equals, are in bold.
+#[must_use]
+pub fn overview(outcomes: &[(String, Outcome)], budgets: &[u64]) -> String {
+    let named: Vec<&str> = HANDED.iter().map(|(_, name)| *name).collect();
+    let mut out = format!("| runs | budget | {} | and recall |\n", named.join(" | "));
+    out += &format!("|---|---|{}---|\n", "---|".repeat(HANDED.len()));
+    for (name, outcome) in outcomes {
+        for (at, budget) in budgets.iter().enumerate() {
+            let of = |policy: &str| handed_of(outcome, &format!("{policy} @{budget}"));
+            let facts = of("throughline").hard.of;
+            let label = format!("{name} ({} runs, {facts} facts)", outcome.runs);
+            let kept: Vec<u64> = HANDED.iter().map(|(policy, _)| of(policy).hard_in_context.ok).collect();
+            let best = kept.iter().max().copied().unwrap_or_default();
+            let cell = |kept: &u64| {
+                let percent = percent(*kept, facts);
+                if *kept == best { format!("**{percent}**") } else { percent }
+            };
+            let cells: Vec<String> = kept.iter().map(cell).collect();
+            let label = if at == 0 { label.as_str() } else { "" };
+            let recalled = share(of("throughline").hard_recalled);
+            out += &format!("| {label} | {budget} | {} | {recalled} |\n", cells.join(" | "));
+        }
+    }
+    out + "\n" + &overview_of_steps(outcomes, budgets)
+}
+
+fn overview_of_steps(outcomes: &[(String, Outcome)], budgets: &[u64]) -> String {
+    let named = HANDED.iter().filter(|(policy, _)| ROLLED.contains(policy)).map(|(_, name)| *name);
+    let named: Vec<&str> = named.collect();
+    let mut out = format!("| runs | budget | {} | and recall | prefix | least cost |\n", named.join(" | "));
+    out += &format!("|---|---|{}---|---|---|\n", "---|".repeat(ROLLED.len()));
+    for (name, outcome) in outcomes {
+        let base = rolled_of(outcome, "keep-all");
+        for (at, budget) in budgets.iter().enumerate() {
+            let of = |policy: &str| rolled_of(outcome, &format!("{policy} @{budget}"));
+            let cell = |policy: &&str| {
+                let rolled = of(policy);
+                format!("{} / {}", share(rolled.all), percent_of(rolled.cost(), base.cost()))
+            };
+            let cells: Vec<String> = ROLLED.iter().map(cell).collect();
+            let ours = of("throughline");
+            let label = if at == 0 { name.as_str() } else { "" };
+            out += &format!(
+                "| {label} | {budget} | {} | {} | {} | {} |\n",
+                cells.join(" | "),
+                share(ours.recalled),
+                percent(ours.prefix, ours.followed),
+                percent_of(base.least_cost(), base.cost()),
+            );
+        }
+    }
+    out
+}
+
+fn handed_of(outcome: &Outcome, policy: &str) -> Handed {
+    let found = outcome.handover.iter().find(|(name, _)| name == policy);
+    found.map(|(_, handed)| handed.clone()).unwrap_or_default()
+}
+
+fn rolled_of(outcome: &Outcome, policy: &str) -> Rolled {
+    let found = outcome.rolling.iter().find(|(name, _)| name == policy);
+    found.map(|(_, rolled)| rolled.clone()).unwrap_or_default()
+}
+
 /// Returns everything that was counted, under the reference's names.
 #[must_use]
 pub fn json(outcome: &Outcome) -> Value {
@@ -118,6 +194,7 @@ fn percent_of(part: f64, whole: f64) -> String {
 fn rolled_json(rolled: &Rolled) -> Value {
     let mut counted = json!({
         "steps": rolled.steps, "tok_all": rolled.tokens, "tok_tool": rolled.tool_tokens, "hit": rolled.prefix,
+        "followed": rolled.followed, "least_cost": rolled.least_cost(),
         "cost": rolled.cost(), "n": rolled.all.of, "ok": rolled.all.ok, "n_far": rolled.far.of,
         "ok_far": rolled.far.ok, "n_hard": rolled.hard.of, "ok_hard": rolled.hard.ok, "n_hf": rolled.hard_far.of,
         "ok_hf": rolled.hard_far.ok, "ok_recall": rolled.recalled.ok, "st": rolled.whole_steps.of,

@@ -1,9 +1,10 @@
 //! Water-filling: which lines of old results and arguments are worth their tokens (R20).
 //!
 //! All candidates compete for the same room: a segment is worth the identifiers that it brings and that the
-//! prompt does not show yet, more so in recent rounds and on lines that tell of a failure or a definition.
-//! The best per token goes first, whichever result it is from. What a source has got already counts against its
-//! next segments, or one that is dense with identifiers would leave nothing for the others.
+//! prompt does not show yet, more so on lines that tell of a failure or a definition. The best per token goes first,
+//! whichever result it is from. An identifier of a short result is worth more than one of a long result, since about as
+//! many of either are needed later; and what a source has got already counts against its next segments, or one that is
+//! dense with identifiers would leave nothing for the others.
 
 use super::arguments;
 use super::decision::Decision;
@@ -22,16 +23,18 @@ const GAP_TOKENS: u64 = 3;
 /// What the heading of an excerpt takes beyond that of a mask.
 const HEADING_TOKENS: u64 = 4;
 /// When a source has got so many equal shares of the room, its segments are worth half.
-const HALVING_SHARES: u64 = 2;
+const HALVING_SHARES: u64 = 8;
+/// Sources smaller than this are taken for as large.
+const SOURCE_TOKENS_MIN: u64 = 50;
 
 /// How much a thing is worth, in hundredths of a name.
 mod worth {
     pub const TELLING: u64 = 150;
     pub const NAME: u64 = 100;
     pub const NUMBER: u64 = 50;
+    pub const MEMBER: u64 = 50;
     pub const FAILURE: u64 = 150;
     pub const DEFINITION: u64 = 100;
-    pub const EDGE: u64 = 70;
 }
 
 /// An entry that excerpts can be made of.
@@ -42,7 +45,7 @@ pub(super) struct Source {
     /// What stays in any case: of arguments, everything outside the large strings.
     fixed: Vec<Range<usize>>,
     segments: Vec<Segment>,
-    /// By how many hundredths its segments are worth more or less.
+    /// What its segments are worth, beside those of others.
     weight: u64,
     is_call: bool,
 }
@@ -112,6 +115,7 @@ impl Pool {
         let Some((cuttable, fixed)) = cuttable(&text, escaped, before) else { return false };
         let size = draft.survey.sizes[entry].0.max(1);
         let per_token = (text.len() as u64).max(1) as f64 / size as f64;
+        let weight = weight * 10_000 / (size.max(SOURCE_TOKENS_MIN) * 100).isqrt();
         let mut source = Source { entry, pair, text, fixed, segments: Vec::new(), weight, is_call };
         self.read_segments(&mut source, &cuttable, escaped, per_token);
         self.sources.push(source);
@@ -145,12 +149,6 @@ impl Pool {
                 });
             }
         }
-        let count = source.segments.len();
-        for at in [0, 1, count.saturating_sub(2), count.saturating_sub(1)] {
-            if let Some(segment) = source.segments.get_mut(at) {
-                segment.bonus = segment.bonus.max(worth::EDGE);
-            }
-        }
         self.grow();
         seen.sort_unstable();
         seen.dedup();
@@ -179,6 +177,15 @@ impl Pool {
         };
         filling.run();
         filling.chosen
+    }
+
+    /// Says of each of so many pairs whether anything of its result was selected.
+    pub fn heard(&self, selection: &Selection, pairs: usize) -> Vec<bool> {
+        let mut heard = vec![false; pairs];
+        for (source, chosen) in self.sources.iter().zip(selection).filter(|(source, _)| !source.is_call) {
+            heard[source.pair] |= chosen.contains(&true);
+        }
+        heard
     }
 
     /// Decides about every source what was selected of it.
@@ -319,6 +326,7 @@ impl Filling<'_> {
             Class::Telling => worth::TELLING,
             Class::Name => worth::NAME,
             Class::Number => worth::NUMBER,
+            Class::Member => worth::MEMBER,
         };
         match self.shown[number as usize] {
             Shown::Given => 0,

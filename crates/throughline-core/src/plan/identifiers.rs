@@ -10,12 +10,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// What kind of identifier it is, from the most to the least telling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
-    /// A path, a mix of letters and digits, a name with underscores.
+    /// A path, a mix of letters and digits, a dotted name.
     Telling,
-    /// A name in camel case, a dotted name.
+    /// A name in snake or camel case.
     Name,
     /// Digits only.
     Number,
+    /// The name of a member in JSON: it says what a value is, and stands beside every value of its kind.
+    Member,
 }
 
 /// Identifiers by number, so that sets of them are small.
@@ -59,8 +61,11 @@ impl Lexicon {
         each(text, |word, class| {
             let next = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
             let number = *self.numbers.entry(hash(word)).or_insert(next);
-            if number == next {
-                self.classes.push(class);
+            match self.classes.get_mut(number as usize) {
+                // What occurs anywhere else is not only the name of a member.
+                Some(known) if *known == Class::Member => *known = class,
+                Some(_) => {}
+                None => self.classes.push(class),
             }
             into.push(number);
         });
@@ -84,7 +89,7 @@ fn each(text: &str, mut found: impl FnMut(&str, Class)) {
         }
         let word = text[start..at].trim_end_matches(['.', '-', '/', '@']);
         if let Some(class) = class(word) {
-            found(word, class);
+            found(word, if names_member(&text[at..]) { Class::Member } else { class });
         }
         if word.contains(['/', '.']) {
             for part in word.split(['/', '.']).filter(|part| part.len() < word.len()) {
@@ -101,6 +106,11 @@ fn each(text: &str, mut found: impl FnMut(&str, Class)) {
             }
         }
     }
+}
+
+/// Says whether what stands before `rest` is the name of a member in JSON.
+fn names_member(rest: &str) -> bool {
+    rest.strip_prefix('"').is_some_and(|rest| rest.trim_start().starts_with(':'))
 }
 
 fn class_of_part(part: &str) -> Option<Class> {
@@ -132,12 +142,12 @@ fn class(word: &str) -> Option<Class> {
         return None;
     }
     let within = |c: char| word.trim_matches(c).contains(c);
-    if within('/') || within('_') || word.contains('@') {
+    if within('/') || within('.') || word.contains('@') {
         return Some(Class::Telling);
     }
     let is_camel =
         || bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
-    (within('.') || is_camel()).then_some(Class::Name)
+    (within('_') || is_camel()).then_some(Class::Name)
 }
 
 #[cfg(test)]
@@ -170,6 +180,17 @@ mod tests {
         lexicon.read("foo_bar baz_qux foo_bar", &mut numbers);
         lexicon.read("baz_qux", &mut numbers);
         assert_eq!(numbers, [0, 1, 0, 1]);
-        assert_eq!(lexicon.class(0), Class::Telling);
+        assert_eq!(lexicon.class(0), Class::Name);
+    }
+
+    #[test]
+    fn the_name_of_a_member_is_told_from_its_value() {
+        let mut lexicon = Lexicon::default();
+        let mut numbers = Vec::new();
+        lexicon.read(r#"{"user_id": "mia_li", "order_id" :"W12"}"#, &mut numbers);
+        let classes: Vec<Class> = numbers.iter().map(|number| lexicon.class(*number)).collect();
+        assert_eq!(classes, [Class::Member, Class::Name, Class::Member]);
+        lexicon.read("by user_id", &mut numbers);
+        assert_eq!(lexicon.class(0), Class::Name, "it is a name as well");
     }
 }

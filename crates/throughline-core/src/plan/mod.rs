@@ -183,7 +183,10 @@ impl Planner<'_> {
         let survey = Survey::of(entries, sizes, self.rules);
         let mut draft = Draft::new(&survey, &carried, self.count, self.recall);
         let others = total.less(sums.tools);
-        let of_prompt = limit.map(|limit| limit.less(others).percent(percent));
+        let of_prompt = limit.map(|limit| limit.less(others)).map(|most| {
+            let with_unseen = least_of_old(most, percent) + unseen;
+            most.percent(percent).max(with_unseen.min(most))
+        });
         let of_tools = self
             .budget
             .tool_history

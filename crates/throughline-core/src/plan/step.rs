@@ -1,8 +1,8 @@
 //! A large step: from the gentlest measure to the last resort, down to the goal.
 //!
 //! Superseded rounds go first. Then what is old competes for the room that is left: excerpts of results and of
-//! large arguments, and what gets nothing is masked. If even masks take too much, the oldest rounds become a
-//! summary. The latest rounds stay as they are for as long as they fit.
+//! large arguments, and what gets nothing is masked. If even calls and masks take too much, the oldest of those that get
+//! nothing become a summary, and then the oldest of all. The latest rounds stay as they are for as long as they fit.
 
 use super::decision::Decision;
 use super::digest::{self, Gone};
@@ -17,8 +17,10 @@ use crate::{Kind, Role};
 const RECENT_SHARE: u64 = 20;
 /// How much they may take up to the number of calls that are to be kept.
 const RECENT_SHARE_MAX: u64 = 35;
-/// What calls and masks may take, in hundredths, before the oldest become a summary.
-const FLOOR_SHARE: u64 = 95;
+/// What calls and masks may take, in hundredths, before old rounds become a summary: the rest is for excerpts.
+const FLOOR_SHARE: u64 = 60;
+/// The same where there are no excerpts.
+const FLOOR_SHARE_MASKED: u64 = 95;
 /// What a masked result takes.
 const MASK_TOKENS: u64 = 24;
 /// How much of the goal a summary may take, in hundredths, and how much at most.
@@ -187,14 +189,24 @@ impl<'d, 'a> Step<'d, 'a> {
         order
     }
 
-    /// Makes the oldest rounds a summary while calls and masks alone would fill the room.
+    /// Makes old rounds a summary while calls and masks alone would leave too little room for anything else.
     fn summarise_for_room(&mut self) {
         let survey = self.survey();
         let old = self.recent.min(survey.rounds.len().saturating_sub(1));
-        let shown = self.order(old);
-        let recent: u64 = survey.rounds[old..].iter().map(|round| self.round_tokens(round).0).sum();
+        let mut shown = self.order(old);
+        // The latest round stays, but as it is only if there is room for that.
+        let least = |at: usize| {
+            let round = &survey.rounds[at];
+            if at < self.recent { self.floor(round) } else { self.round_tokens(round).0 }
+        };
+        let recent: u64 = (old..survey.rounds.len()).map(least).sum();
         let mut floor: u64 = shown.iter().map(|at| self.floor(&survey.rounds[*at])).sum::<u64>() + recent;
-        let most = self.goal.percent(FLOOR_SHARE).0.max(recent);
+        let has_excerpts = self.budget.policy != Policy::Mask;
+        let share = if has_excerpts { FLOOR_SHARE } else { FLOOR_SHARE_MASKED };
+        let most = self.goal.percent(share).0.max(recent);
+        if floor > most && has_excerpts {
+            self.put_unheard_first(&mut shown);
+        }
         let mut grown = false;
         for at in shown {
             if floor <= most {
@@ -207,6 +219,15 @@ impl<'d, 'a> Step<'d, 'a> {
         if grown {
             self.summarise();
         }
+    }
+
+    /// Puts the rounds first of which no line would be chosen anyway, in the order that they have.
+    fn put_unheard_first(&self, rounds: &mut [usize]) {
+        let pool = self.pool();
+        let room = self.goal.percent(100 - FLOOR_SHARE).0;
+        let heard = pool.heard(&pool.select(room), self.survey().pairs.len());
+        let stays = |pair: usize| heard[pair] || self.relations.matters[pair];
+        rounds.sort_by_key(|at| self.survey().rounds[*at].pairs.clone().any(stays));
     }
 
     /// Makes further rounds a summary, from the oldest on, while something is in excess; the latest always stays.

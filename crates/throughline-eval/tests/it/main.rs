@@ -1,3 +1,4 @@
 //! Integration tests of the evaluation.
 
 mod golden;
+mod prefix;
