@@ -109,83 +109,78 @@ const TOOL: &str = r#"{"type":"function","name":"read","description":"Reads a fi
 
 /// Returns the events of an answer.
 fn answer(dialect: &str, number: usize, calls: bool) -> Vec<ProviderEvent> {
-    let event = |name: Option<&str>, data: String| ProviderEvent {
-        at: throughline_gateway::gateway::now(),
-        name: name.map(Text::from),
-        data: data.into(),
+    let (lines, is_named) = match dialect {
+        "responses" => (of_responses(number, calls), true),
+        "messages" => (of_messages(number, calls), true),
+        _ => (of_chat(number, calls), false),
     };
-    let mut events = Vec::new();
-    match dialect {
-        "responses" => {
-            let mut push = |data: String| {
-                let name = data.split('"').nth(3).unwrap().to_owned();
-                events.push(event(Some(&name), data));
-            };
-            push(format!(
-                r#"{{"type":"response.created","response":{{"id":"resp_{number}","object":"response","model":"m","status":"in_progress","output":[]}}}}"#
-            ));
-            push(r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","status":"in_progress","content":[]}}"#.to_owned());
-            for _ in 0..DELTAS {
-                push(r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"a few words "}"#.to_owned());
-            }
-            if calls {
-                push(format!(
-                    r#"{{"type":"response.output_item.done","output_index":1,"item":{{"type":"function_call","id":"fc_{number}","call_id":"call_{number}","name":"read","arguments":"{{}}"}}}}"#
-                ));
-            }
-            push(format!(
-                r#"{{"type":"response.completed","response":{{"id":"resp_{number}","object":"response","model":"m","status":"completed"}}}}"#
-            ));
-        }
-        "messages" => {
-            let mut push = |data: String| {
-                let name = data.split('"').nth(3).unwrap().to_owned();
-                events.push(event(Some(&name), data));
-            };
-            push(format!(
-                r#"{{"type":"message_start","message":{{"id":"msg_{number}","type":"message","role":"assistant","model":"m","content":[],"usage":{{"input_tokens":9,"output_tokens":1}}}}}}"#
-            ));
-            push(
-                r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#
-                    .to_owned(),
-            );
-            for _ in 0..DELTAS {
-                push(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a few words "}}"#.to_owned());
-            }
-            push(r#"{"type":"content_block_stop","index":0}"#.to_owned());
-            if calls {
-                push(format!(
-                    r#"{{"type":"content_block_start","index":1,"content_block":{{"type":"tool_use","id":"toolu_{number}","name":"read","input":{{}}}}}}"#
-                ));
-                push(r#"{"type":"content_block_stop","index":1}"#.to_owned());
-            }
-            let stop = if calls { "tool_use" } else { "end_turn" };
-            push(format!(
-                r#"{{"type":"message_delta","delta":{{"stop_reason":"{stop}"}},"usage":{{"output_tokens":400}}}}"#
-            ));
-            push(r#"{"type":"message_stop"}"#.to_owned());
-        }
-        _ => {
-            let chunk = |delta: &str, finish: &str| {
-                let data = format!(
-                    r#"{{"id":"chatcmpl-{number}","object":"chat.completion.chunk","created":1,"model":"m","choices":[{{"index":0,"delta":{delta},"finish_reason":{finish}}}]}}"#
-                );
-                event(None, data)
-            };
-            for _ in 0..DELTAS {
-                events.push(chunk(r#"{"content":"a few words "}"#, "null"));
-            }
-            if calls {
-                let call = format!(
-                    r#"{{"tool_calls":[{{"index":0,"id":"call_{number}","type":"function","function":{{"name":"read","arguments":"{{}}"}}}}]}}"#
-                );
-                events.push(chunk(&call, "null"));
-            }
-            events.push(chunk("{}", if calls { "\"tool_calls\"" } else { "\"stop\"" }));
-            events.push(event(None, "[DONE]".to_owned()));
-        }
+    let event = |data: String| {
+        let name = data.split('"').nth(3).filter(|_| is_named).map(Text::from);
+        ProviderEvent { at: throughline_gateway::gateway::now(), name, data: data.into() }
+    };
+    lines.into_iter().map(event).collect()
+}
+
+fn of_responses(number: usize, calls: bool) -> Vec<String> {
+    let response = format!(r#""response":{{"id":"resp_{number}","object":"response","model":"m""#);
+    let mut lines = vec![
+        format!(r#"{{"type":"response.created",{response},"status":"in_progress","output":[]}}}}"#),
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","content":[]}}"#.to_owned(),
+    ];
+    let delta = r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"a few words "}"#;
+    lines.extend(std::iter::repeat_n(delta.to_owned(), DELTAS));
+    if calls {
+        let item = format!(
+            r#"{{"type":"function_call","id":"fc_{number}","call_id":"call_{number}","name":"read","arguments":"{{}}"}}"#
+        );
+        lines.push(format!(r#"{{"type":"response.output_item.done","output_index":1,"item":{item}}}"#));
     }
-    events
+    lines.push(format!(r#"{{"type":"response.completed",{response},"status":"completed"}}}}"#));
+    lines
+}
+
+fn of_messages(number: usize, calls: bool) -> Vec<String> {
+    let usage = r#""usage":{"input_tokens":9,"output_tokens":1}"#;
+    let mut lines = vec![
+        format!(
+            r#"{{"type":"message_start","message":{{"id":"msg_{number}","type":"message","role":"assistant","model":"m","content":[],{usage}}}}}"#
+        ),
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#.to_owned(),
+    ];
+    let delta =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a few words "}}"#;
+    lines.extend(std::iter::repeat_n(delta.to_owned(), DELTAS));
+    lines.push(r#"{"type":"content_block_stop","index":0}"#.to_owned());
+    if calls {
+        let block = format!(r#"{{"type":"tool_use","id":"toolu_{number}","name":"read","input":{{}}}}"#);
+        lines.push(format!(r#"{{"type":"content_block_start","index":1,"content_block":{block}}}"#));
+        lines.push(r#"{"type":"content_block_stop","index":1}"#.to_owned());
+    }
+    let stop = if calls { "tool_use" } else { "end_turn" };
+    lines.push(format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"{stop}"}},"usage":{{"output_tokens":400}}}}"#
+    ));
+    lines.push(r#"{"type":"message_stop"}"#.to_owned());
+    lines
+}
+
+fn of_chat(number: usize, calls: bool) -> Vec<String> {
+    let chunk = |delta: &str, finish: &str| {
+        let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":{finish}}}"#);
+        format!(
+            r#"{{"id":"chatcmpl-{number}","object":"chat.completion.chunk","created":1,"model":"m","choices":[{choice}]}}"#
+        )
+    };
+    let mut lines: Vec<String> =
+        std::iter::repeat_n(chunk(r#"{"content":"a few words "}"#, "null"), DELTAS).collect();
+    if calls {
+        let function = r#"{"name":"read","arguments":"{}"}"#;
+        let call = format!(r#"{{"index":0,"id":"call_{number}","type":"function","function":{function}}}"#);
+        lines.push(chunk(&format!(r#"{{"tool_calls":[{call}]}}"#), "null"));
+    }
+    lines.push(chunk("{}", if calls { "\"tool_calls\"" } else { "\"stop\"" }));
+    lines.push("[DONE]".to_owned());
+    lines
 }
 
 /// Returns the CPU time of this process so far.
