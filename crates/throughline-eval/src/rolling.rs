@@ -209,7 +209,7 @@ impl Rolled {
     }
 
     /// Returns what the prompts would cost if each call and result were sent once and then forgotten, and if that broke
-    /// no prefix: nothing that shows a model its results at all costs less.
+    /// no prefix: nothing that shows a model each result whole costs less.
     #[must_use]
     pub fn least_cost(&self) -> f64 {
         let float = crate::policy::float;
