@@ -44,6 +44,11 @@ pub enum Command {
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
     },
+    /// See all of it in a minute, without a key and without a network
+    ///
+    /// Two simulated backends, an agent with real tools in a scratch project, compaction, two switches, a recall and a
+    /// replay. Every claim is checked; with --once it ends with exit code 0 only if all of them held.
+    Demo(DemoArgs),
     /// Have something done in a directory: the model works with tools until it is done
     ///
     /// The model's words go to standard output, a line for each tool call to standard error. Ctrl-C stops it and
@@ -540,6 +545,17 @@ pub enum PolicyName {
     Mask,
     /// Nothing: what does not fit is an error
     Off,
+}
+
+/// How the demo is shown.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct DemoArgs {
+    /// End when the story is told, instead of leaving the inspector open
+    #[arg(long)]
+    pub once: bool,
+    /// Open no browser
+    #[arg(long)]
+    pub no_browser: bool,
 }
 
 /// How the simulated backend behaves.

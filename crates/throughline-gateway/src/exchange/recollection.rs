@@ -199,14 +199,28 @@ fn search(words: &[String], pairs: &[Found], entries: &[Entry], tool: &Text) -> 
     }
 }
 
-/// Returns the lines of a text in which one of the words occurs, the first few of them.
+/// Returns the lines of a text in which one of the words occurs, the first few of them; of a long line, what
+/// stands around the word.
 pub(crate) fn snippets(words: &[String], text: &str) -> String {
-    let has_word = |line: &str| {
-        let line = line.to_lowercase();
-        words.iter().any(|word| line.contains(word))
-    };
-    let lines = text.lines().enumerate().filter(|(_, line)| has_word(line)).take(SNIPPETS_MAX);
-    lines.map(|(at, line)| format!("  {}: {}\n", at + 1, cut(line.trim(), SNIPPET_CHARS))).collect()
+    let found = text.lines().enumerate().filter_map(|(at, line)| {
+        let line = line.trim();
+        let lower = line.to_lowercase();
+        let word = words.iter().filter_map(|word| lower.find(word.as_str())).min()?;
+        Some((at, around(line, word)))
+    });
+    found.take(SNIPPETS_MAX).map(|(at, line)| format!("  {}: {line}\n", at + 1)).collect()
+}
+
+/// Returns what stands around a place in a line. Tools that answer in JSON have all they say on one line.
+fn around(line: &str, at: usize) -> String {
+    if line.len() <= SNIPPET_CHARS {
+        return line.to_owned();
+    }
+    let from = line.floor_char_boundary(at.min(line.len()).saturating_sub(SNIPPET_CHARS / 3));
+    let before = if from > 0 { "…" } else { "" };
+    let shown = cut(&line[from..], SNIPPET_CHARS);
+    let after = if from + shown.len() < line.len() { "…" } else { "" };
+    format!("{before}{shown}{after}")
 }
 
 /// Returns at most so many bytes of a text, on the boundary of a character.
@@ -242,6 +256,15 @@ mod tests {
     fn said(arguments: &str) -> Result<String, RecollectError> {
         let parts = recollect(arguments, &entries(), &Text::from_static("recall"))?;
         Ok(joined_text(&parts).to_string())
+    }
+
+    #[test]
+    fn of_a_long_line_what_stands_around_the_word_is_shown() {
+        let line = format!("{}é needle {}", "x".repeat(5_000), "y".repeat(5_000));
+        let shown = snippets(&["needle".to_owned()], &line);
+        assert!(shown.contains("é needle yyy"), "{shown}");
+        assert!(shown.len() < SNIPPET_CHARS + 20, "{shown}");
+        assert_eq!(snippets(&["short".to_owned()], "a short line"), "  1: a short line\n");
     }
 
     #[test]

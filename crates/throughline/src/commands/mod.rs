@@ -6,6 +6,7 @@ mod carry;
 mod compact;
 mod config;
 mod convert;
+mod demo;
 mod doctor;
 mod env;
 mod export;
@@ -33,6 +34,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
     refuse_idle_options(args)?;
     match &args.command {
         Command::Serve { listen } => serve::run(listen.as_deref(), args),
+        Command::Demo(asked) => demo::run(*asked, args),
         Command::Run(asked) => run::run(asked, args),
         Command::Chat(asked) => run::chat(asked, args),
         Command::Replay(asked) => replay::run(asked, args),
@@ -68,6 +70,7 @@ fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
     let reads_config = !matches!(
         args.command,
         Command::Brief(_)
+            | Command::Demo(_)
             | Command::Convert(_)
             | Command::Compact(_)
             | Command::Sim(_)

@@ -8,6 +8,7 @@ mod cli;
 mod compact;
 mod config;
 mod convert;
+mod demo;
 mod doctor;
 mod documents;
 mod env;

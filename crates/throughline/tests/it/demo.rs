@@ -1,0 +1,12 @@
+//! The demo holds what it claims.
+
+use crate::cli::throughline;
+
+#[test]
+fn every_claim_of_the_demo_holds() {
+    let told = throughline(&["demo", "--once"], b"");
+    assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
+    assert!(told.stdout.contains("17 of 17 claims held"), "{}", told.stdout);
+    let folder = told.stdout.split("--cwd ").nth(1).and_then(|rest| rest.split("/bakery").next()).unwrap();
+    assert!(!std::path::Path::new(folder).exists(), "{folder} was left behind");
+}
