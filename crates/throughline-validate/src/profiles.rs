@@ -80,7 +80,7 @@ fn only_functions(report: &mut Report, body: &Node<'_>) {
     let calls = body.get("messages").items();
     let calls = calls.iter().flat_map(|message| message.get("tool_calls").items());
     for each in body.get("tools").items().into_iter().chain(calls) {
-        let holds = each.kind() == "function";
+        let holds = matches!(each.kind(), "function" | "");
         report.require(holds, &each, "unknown-tool-type", "only tools of type 'function' are supported");
     }
 }
