@@ -52,14 +52,15 @@ async fn replay_all(
         found => found,
     };
     let mut all = Vec::new();
-    for tape in tapes.map_err(impossible)? {
-        let replayed = replay::replay(history, &tape, against.cloned()).await.map_err(impossible)?;
+    for tape in tapes.map_err(|error| impossible(&error))? {
+        let replayed =
+            replay::replay(history, &tape, against.cloned()).await.map_err(|error| impossible(&error))?;
         all.push((tape, replayed));
     }
     Ok(all)
 }
 
-fn impossible(error: ReplayError) -> CommandError {
+fn impossible(error: &ReplayError) -> CommandError {
     CommandError::bad_input(error.to_string())
 }
 

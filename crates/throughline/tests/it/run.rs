@@ -99,7 +99,9 @@ impl Drop for Scene {
 }
 
 fn call(name: &str, arguments: Value) -> Value {
-    json!({"name": name, "arguments": arguments})
+    let mut call = json!({"name": name});
+    call["arguments"] = arguments;
+    call
 }
 
 /// The work of an agent that mends a program.

@@ -1,6 +1,8 @@
 //! The tool loop, live against simulated backends in all three dialects. Whatever happens in a turn, its replay is
 //! identical.
 
+#![expect(clippy::needless_pass_by_value, reason = "what is made for one use is handed over")]
+
 mod endings;
 mod odd_streams;
 mod past;
@@ -47,7 +49,7 @@ impl Watch for Log {
     fn see(&mut self, happening: Happening<'_>) {
         match happening {
             Happening::Asked { again, .. } => {
-                self.lines.push(if again { "ask again" } else { "ask" }.to_owned())
+                self.lines.push(if again { "ask again" } else { "ask" }.to_owned());
             }
             Happening::Called(call) => {
                 self.lines.push(format!("run {}", call.name));

@@ -34,7 +34,9 @@ impl Spinner {
 
     /// Says what is waited for from now on.
     pub fn busy(&self, label: &str) {
-        self.with(|state| state.busy = Some((label.to_owned(), Instant::now())));
+        // The words are the model's, and must not take the terminal over.
+        let label: String = label.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        self.with(|state| state.busy = Some((label, Instant::now())));
     }
 
     /// Makes room on the terminal; nothing is waited for any more.
@@ -73,6 +75,7 @@ impl State {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "it is drawn by the clock, and nothing waits for it")]
 fn turn(state: &Weak<Mutex<State>>) {
     for tick in 0.. {
         std::thread::sleep(TICK);
