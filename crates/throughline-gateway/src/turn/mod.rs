@@ -25,6 +25,7 @@ use crate::exchange::{self, BACKEND_HEADER, CANCELLED, CONVERSATION_HEADER, Hear
 use crate::exchange::{Own, Purpose};
 use crate::gateway::{Gateway, mint, now};
 use crate::gauges::Gauges;
+use crate::privacy::Privacy;
 use compose::Compose;
 use http::{HeaderMap, HeaderValue, header};
 use note::Answered;
@@ -390,7 +391,7 @@ impl Driver<'_> {
             purpose: Purpose::Answer,
             own: Some(own),
         };
-        let answered = Answered::default();
+        let answered = Answered::new(!self.privacy().is_active());
         let mut ear = Ear { watch: self.watch, exchange: &exchange, answered, heard_frames: false };
         let heard = exchange::hear(self.gateway, incoming, &mut ear, self.cancel).await;
         let whole = !ear.heard_frames;
@@ -457,13 +458,18 @@ impl Driver<'_> {
         let conversation = self.task.conversation.clone();
         let mut extension =
             Extension::new(conversation, self.behind.clone(), now()).of_exchange(exchange.clone());
-        extension.extend(&ask.entries);
+        extension.extend(self.privacy().entries(&ask.entries).iter());
         let mut writes = vec![Write::Entries(extension)];
         if !notes.is_empty() {
             writes.push(Write::Events { exchange, attempt, events: notes });
         }
-        self.gateway.history.append(Batch::durable(writes)).await?;
+        self.gateway.history.append(self.privacy().batch(Batch::durable(writes))).await?;
         Ok(())
+    }
+
+    /// Returns what is to be taken out of whatever is written.
+    fn privacy(&self) -> Arc<Privacy> {
+        Arc::clone(&self.gateway.setup().config.privacy)
     }
 
     async fn finish(&mut self, conclusion: Conclusion) -> Result<Finished, TurnError> {

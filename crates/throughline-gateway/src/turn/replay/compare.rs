@@ -175,7 +175,12 @@ impl Pair<'_> {
     }
 
     fn notes(&mut self, one: &ProviderEvent, other: &ProviderEvent) {
-        let place = if one.name.as_deref() == Some(note::ANSWER) { Place::Events } else { Place::Note };
+        let is_answer = one.name.as_deref() == Some(note::ANSWER);
+        if is_answer && !one.data.contains("\"digest\"") {
+            // Secrets were taken out of the events before they were written.
+            return;
+        }
+        let place = if is_answer { Place::Events } else { Place::Note };
         let (one, other) = (note::timeless(one), note::timeless(other));
         self.same(place, &one, &other);
     }
