@@ -7,6 +7,7 @@ use crate::egress::{Egress, EgressError, Reel};
 use crate::exchange::Knowledge;
 use crate::gauges::Gauges;
 use crate::listing::{self, Listed, Listing};
+use crate::retelling::Retellings;
 use crate::routing::Listings;
 use crate::switch::SWITCH;
 use crate::telemetry::{StoreUse, Telemetry};
@@ -17,6 +18,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use throughline_core::Text;
 use throughline_store::{History, Moment, Setting, Standing};
 use tokio::sync::Notify;
+
+/// A summary is no use if it comes when the work is done.
+const RETELLING_LASTS: Duration = Duration::from_secs(90);
 
 /// How long a WebSocket lasts; OpenResponses sets it.
 const SOCKET_LASTS: Duration = Duration::from_secs(60 * 60);
@@ -35,6 +39,10 @@ pub struct Gateway {
     pub background: Arc<Background>,
     /// What is waited for before the gateway stops.
     pub drain: Arc<Drain>,
+    /// What is being retold by a model.
+    pub retellings: Arc<Retellings>,
+    /// How long a model may take to retell something.
+    pub retelling_lasts: Duration,
     /// How long a WebSocket lasts.
     pub socket_lasts: Duration,
     /// Whether it waits before it asks a backend again; a replay does not.
@@ -120,6 +128,8 @@ impl Gateway {
             telemetry: Arc::default(),
             background: Arc::default(),
             drain: Arc::default(),
+            retellings: Arc::default(),
+            retelling_lasts: RETELLING_LASTS,
             socket_lasts: SOCKET_LASTS,
             waits: true,
             is_shared,

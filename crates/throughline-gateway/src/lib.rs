@@ -8,8 +8,8 @@
 //! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
 //! it took, [`probe`] asks a backend what it is, [`listing`] does so in the background, [`verdicts`] are what was
 //! learned about one, and [`gauges`] how its models count. [`background`] holds answers that nobody waits for,
-//! [`drain`] what is waited for before the gateway stops, and [`privacy`] takes out what is not to be kept.
-//! [`turn`] runs a model's tools in a loop, and replays it.
+//! [`retelling`] what is being retold by a model, [`drain`] what is waited for before the gateway stops, and
+//! [`privacy`] takes out what is not to be kept. [`turn`] runs a model's tools in a loop, and replays it.
 
 pub mod background;
 pub mod capability;
@@ -24,6 +24,7 @@ pub mod ingress;
 pub mod listing;
 pub mod privacy;
 pub mod probe;
+pub mod retelling;
 pub mod routing;
 pub mod secret;
 pub mod server;

@@ -29,6 +29,7 @@ pub struct Telemetry {
     switches: Family<0>,
     spans: Family<1>,
     abridged: Family<0>,
+    summaries: Family<1>,
     durations: Histogram,
     added: Sum,
 }
@@ -55,6 +56,17 @@ pub enum AttemptOutcome {
     Refused,
     /// There was no answer, or none that can be understood.
     Failed,
+}
+
+/// What came of asking a model for a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SummaryOutcome {
+    /// Its words are in the history.
+    Written,
+    /// There are none.
+    Failed,
+    /// There were none in time.
+    TimedOut,
 }
 
 /// What became of spans.
@@ -165,6 +177,11 @@ impl Telemetry {
                 "Spans of traces, by what became of them.",
                 ["outcome"],
             ),
+            summaries: Family::new(
+                "throughline_summaries_total",
+                "Summaries of old rounds that a model was asked for.",
+                ["outcome"],
+            ),
             abridged: Family::new(
                 "throughline_abridged_total",
                 "Requests that were sent without being read from their beginning.",
@@ -248,6 +265,16 @@ impl Telemetry {
         self.abridged.add([], 1);
     }
 
+    /// Counts a summary that a model was asked for.
+    pub fn summarised(&self, outcome: SummaryOutcome) {
+        let outcome = match outcome {
+            SummaryOutcome::Written => "written",
+            SummaryOutcome::Failed => "failed",
+            SummaryOutcome::TimedOut => "timed_out",
+        };
+        self.summaries.add([Text::from_static(outcome)], 1);
+    }
+
     /// Counts switches.
     pub fn switched(&self, times: usize) {
         self.switches.add([], times as u64);
@@ -284,6 +311,7 @@ impl Telemetry {
         self.switches.write(&mut out);
         self.spans.write(&mut out);
         self.abridged.write(&mut out);
+        self.summaries.write(&mut out);
         self.durations.write(&mut out);
         let name = "throughline_added_seconds";
         head(&mut out, name, "From a request, read whole, to the first request to a backend.", "summary");
@@ -443,7 +471,7 @@ mod tests {
         let text = Telemetry::new().text();
         let names: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-        assert_eq!(names.len(), 13);
+        assert_eq!(names.len(), 14);
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "docs/operations.md does not mention {name}");
         }

@@ -18,6 +18,7 @@ pub(crate) mod messages;
 pub(crate) mod responses;
 
 mod dialects;
+mod edits;
 mod input;
 mod order;
 mod place;
@@ -31,6 +32,7 @@ mod streams;
 pub use dialects::{
     decode_abridged, decode_document, decode_request, encode_items, encode_request, history_field,
 };
+pub use edits::{CONTEXT_FIELD, ContextEdits, context_edits};
 pub use place::path;
 pub use replies::{decode_error, decode_reply, encode_error, encode_reply};
 pub use responses::ReasoningEvents;

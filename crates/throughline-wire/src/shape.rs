@@ -130,7 +130,7 @@ fn check_word(value: Node<'_>, words: &[&str]) -> Result<(), DecodeError> {
     Err(value.error(format!("must be {}, not `{word}`", quoted.join(" or "))))
 }
 
-fn check_tagged(value: Node<'_>, variants: &[(&str, &[Field])]) -> Result<(), DecodeError> {
+pub(crate) fn check_tagged(value: Node<'_>, variants: &[(&str, &[Field])]) -> Result<(), DecodeError> {
     let tag = value.expect_field("type")?.expect_str()?;
     match variants.iter().find(|(known, _)| *known == tag) {
         Some((_, fields)) => check(value, fields),

@@ -27,7 +27,7 @@ pub(super) fn apply(
             continue;
         };
         bereft |= matches!(entry.kind, Kind::Thought(_));
-        report.entry(action(&taken.decision), entry.place, reason(taken));
+        report.entry(action(&taken.decision, entry), entry.place, reason(taken));
         shown.extend(shown_as(entry, taken, recall));
     }
     shown
@@ -39,7 +39,7 @@ fn unlinked(entry: &Entry) -> Entry {
 
 fn shown_as(entry: &Entry, taken: &Taken, recall: bool) -> Option<Entry> {
     match (&taken.decision, &entry.kind) {
-        (Decision::Dropped | Decision::Summarised, _) => None,
+        (Decision::Dropped | Decision::Summarised, _) | (Decision::Cleared, Kind::Thought(_)) => None,
         (_, Kind::Returned(returned)) => {
             let parts = vec![Part::text(marker::result_text(returned, taken, recall))];
             Some(entry.altered(Kind::Returned(Return { parts, ..returned.clone() })))
@@ -52,9 +52,11 @@ fn shown_as(entry: &Entry, taken: &Taken, recall: bool) -> Option<Entry> {
     }
 }
 
-fn action(decision: &Decision) -> Action {
-    match decision {
-        Decision::Dropped | Decision::Summarised => Action::Dropped,
+const fn action(decision: &Decision, entry: &Entry) -> Action {
+    match (decision, &entry.kind) {
+        (Decision::Dropped | Decision::Summarised, _) | (Decision::Cleared, Kind::Thought(_)) => {
+            Action::Dropped
+        }
         _ => Action::Shortened,
     }
 }
@@ -71,6 +73,7 @@ pub(super) fn reason(taken: &Taken) -> Text {
         Decision::Excerpt(_) if taken.stale => "excerpt of a file that was written since",
         Decision::Excerpt(_) => "excerpt",
         Decision::Masked => "masked",
+        Decision::Cleared => "cleared, as the client asks",
     };
     format!("{why}; {from} tokens, now {tokens}").into()
 }

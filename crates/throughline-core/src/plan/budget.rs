@@ -52,6 +52,15 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// Returns the same with a prompt of at most so many tokens; nothing if it is held to fewer already.
+    #[must_use]
+    pub fn below(&self, tokens: Tokens) -> Option<Self> {
+        let is_lower = self.limit().is_none_or(|limit| tokens < limit);
+        is_lower.then(|| Self { prompt: Some(tokens), reserve: Tokens(0), ..self.clone() })
+    }
+}
+
 impl Policy {
     /// All policies.
     pub const ALL: [Self; 3] = [Self::Default, Self::Mask, Self::Off];

@@ -26,6 +26,8 @@ pub enum Decision {
     Summarised,
     /// It is left out.
     Dropped,
+    /// The client asked to have it cleared.
+    Cleared,
 }
 
 /// A decision about an entry, with what recognises the entry.
@@ -175,6 +177,7 @@ fn letter(decision: &Decision) -> (char, String) {
         Decision::Masked => ('m', String::new()),
         Decision::Summarised => ('z', String::new()),
         Decision::Dropped => ('d', String::new()),
+        Decision::Cleared => ('c', String::new()),
     }
 }
 
@@ -204,6 +207,7 @@ fn read_decision(word: &str) -> Option<Decision> {
         (b'm', "") => Decision::Masked,
         (b'z', "") => Decision::Summarised,
         (b'd', "") => Decision::Dropped,
+        (b'c', "") => Decision::Cleared,
         _ => return None,
     })
 }
@@ -248,6 +252,7 @@ mod tests {
                 taken(3, Decision::Masked),
                 taken(5, Decision::Summarised),
                 taken(6, Decision::Dropped),
+                taken(7, Decision::Cleared),
             ],
             span: Some(Span { at: 5, covers: 1, text: "a\\n b\nc".into(), tokens: Tokens(3) }),
         };

@@ -4,7 +4,7 @@
 //! stand inside JSON strings, so they hold neither quotes nor backslashes.
 
 use super::{Decision, Handle, Taken};
-use crate::{Call, Content, Input, Part, Return, joined_text};
+use crate::{Call, Content, Input, Part, Return, Text, joined_text};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -51,7 +51,14 @@ pub(super) fn result_text(returned: &Return, taken: &Taken, recall: bool) -> Str
 
 /// Returns the input that a call is shown with.
 pub(super) fn call_input(call: &Call, taken: &Taken, recall: bool) -> Input {
-    let Decision::Excerpt(ranges) = &taken.decision else { return call.input.clone() };
+    let ranges = match (&taken.decision, &call.input) {
+        (Decision::Excerpt(ranges), _) => ranges,
+        (Decision::Cleared, Input::Arguments(_)) => return Input::Arguments(Text::from_static("{}")),
+        (Decision::Cleared, Input::Freeform(_)) => {
+            return Input::Freeform(format!("[left out{}]", how(taken.handle, recall)).into());
+        }
+        _ => return call.input.clone(),
+    };
     match &call.input {
         Input::Arguments(text) => Input::Arguments(arguments(text, ranges, taken.handle, recall).into()),
         Input::Freeform(text) => {

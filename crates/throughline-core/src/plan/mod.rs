@@ -11,6 +11,7 @@
 mod apply;
 mod arguments;
 mod budget;
+mod clear;
 mod decision;
 mod digest;
 mod draft;
@@ -31,6 +32,7 @@ mod told;
 mod tools;
 
 pub use budget::{Budget, Policy};
+pub use clear::{ClearCalls, Cleared, Clearing, Inputs, Tally, When};
 pub use decision::{Decision, Decisions, DecisionsError, Span, Taken};
 pub use handle::{Found, Handle, HandleRange, find, find_range};
 pub use tokens::{Count, Tokens};

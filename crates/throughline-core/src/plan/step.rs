@@ -351,7 +351,7 @@ impl<'d, 'a> Step<'d, 'a> {
                     if !is_source
                         && !matches!(
                             self.draft.decision(entry),
-                            Some(Decision::Masked | Decision::Superseded { .. })
+                            Some(Decision::Masked | Decision::Cleared | Decision::Superseded { .. })
                         )
                     {
                         let text = match &survey.entries[entry].kind {

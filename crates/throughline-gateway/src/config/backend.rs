@@ -6,7 +6,7 @@ use super::profiles;
 use super::providers::{self, Provider};
 use super::resolve::{Backend, Credential, History, ModelRule, Resolver, Timeouts, list};
 use super::source::listed;
-use super::values::{Models, TimeLimit};
+use super::values::{Choice, Models, TimeLimit};
 use crate::secret::{Secret, SecretRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +54,24 @@ pub(super) fn resolve_all(
     backends
 }
 
+/// Where `context_management` was invented; `auto` takes nobody else to know it.
+const EDIT_CONTEXT: [&str; 2] = ["https://api.anthropic.com/", "https://api.openai.com/"];
+
+impl Backend {
+    /// Says whether it does itself what clients of its dialect ask to have done with their history.
+    #[must_use]
+    pub fn edits_context(&self) -> bool {
+        match self.context_management {
+            Choice::Always => true,
+            Choice::Never => false,
+            Choice::Auto => self
+                .endpoint
+                .url()
+                .is_some_and(|url| EDIT_CONTEXT.iter().any(|provider| url.as_str().starts_with(provider))),
+        }
+    }
+}
+
 impl At<'_, '_> {
     fn backend(
         &mut self,
@@ -81,6 +99,8 @@ impl At<'_, '_> {
         self.note("native_tool_history", native_tool_history.name());
         let server_state = section.server_state.unwrap_or_default();
         self.note("server_state", server_state.name());
+        let context_management = section.context_management.unwrap_or_default();
+        self.note("context_management", context_management.name());
         let reasoning = section.reasoning.unwrap_or_default();
         self.note("reasoning", reasoning.name());
         let fallback = self.fallback(name, section.fallback.unwrap_or_default(), names);
@@ -107,6 +127,7 @@ impl At<'_, '_> {
             context_window,
             native_tool_history,
             server_state,
+            context_management,
             reasoning,
             fallback,
             rules: rules?,

@@ -110,6 +110,8 @@ pub struct BackendSection {
     pub native_tool_history: Option<Choice>,
     /// Whether the state it keeps is used.
     pub server_state: Option<Choice>,
+    /// Whether it does itself what clients ask to have done with their history.
+    pub context_management: Option<Choice>,
     /// What becomes of reasoning.
     pub reasoning: Option<ReasoningPolicy>,
     /// Who is tried when it fails.

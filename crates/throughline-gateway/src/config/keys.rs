@@ -32,6 +32,7 @@ pub const KEYS: &[Key] = &[
     now("backends[].context_window"),
     now("backends[].native_tool_history"),
     now("backends[].server_state"),
+    now("backends[].context_management"),
     now("backends[].reasoning"),
     now("backends[].fallback"),
     now("backends[].profile"),

@@ -139,6 +139,8 @@ pub struct Backend {
     pub native_tool_history: Choice,
     /// Whether the state it keeps is used.
     pub server_state: Choice,
+    /// Whether it does itself what clients ask to have done with their history.
+    pub context_management: Choice,
     /// What becomes of reasoning.
     pub reasoning: ReasoningPolicy,
     /// Who is tried when it fails, in order. Each is configured, and none is this one.

@@ -117,6 +117,7 @@ const EXAMPLE: &str = r#"
 #context_window = 200000
 #native_tool_history = "auto"
 #server_state = "auto"
+#context_management = "auto"
 #reasoning = "keep-own"
 #fallback = []
 #profile = "openai-chat"

@@ -103,7 +103,7 @@ impl Running {
     /// Takes in what the backend says, up to its end or until it is called off.
     async fn listen(&mut self, opened: Opened, job: &Job) -> Result<Heard, StoreError> {
         self.recorder.attempt_ended(Some(200), None, now());
-        let sent = opened.sent;
+        let mut sent = opened.sent;
         let (mut answered, mut relay, mut out) = match opened.answer {
             Answer::Whole(reply, events) => {
                 job.say(stored::event("response.in_progress", 1, &self.in_status("in_progress")));
@@ -118,7 +118,7 @@ impl Running {
         loop {
             say_all(job, &std::mem::take(&mut out));
             if relay.ending().is_some() {
-                let Some(rest) = self.follow(&mut relay, sent).await else {
+                let Some(rest) = self.follow(&mut relay, &mut sent).await else {
                     let mut heard = Heard::of(relay);
                     self.recollect(&mut heard.reply, sent);
                     return Ok(heard);
@@ -163,6 +163,7 @@ impl Running {
             _ => 200,
         };
         self.recorder.end(&reply, status, Some(Text::from(answer.as_str())), events, now()).await?;
+        self.retell();
         if closing.is_empty() {
             job.say(stored::last_event(&answer, job.progress().events as u64));
         } else {

@@ -13,6 +13,7 @@ use crate::ingress::input_items;
 use crate::ingress::reject::reject;
 use axum::body::Body;
 use axum::response::Response;
+use std::sync::Arc;
 use throughline_core::plan::{ToolRules, digest};
 use throughline_core::{
     Ask, BlockKind, Dialect, Ending, Entry, EntryId, Frame, Kind, Reply, Role, Stop, Summary, Text, Usage,
@@ -31,9 +32,6 @@ const COMPACTION: [&str; 2] = ["compaction", "compaction_summary"];
 
 /// The type of an item by which a client asks for a compaction in the middle of a conversation.
 const TRIGGER: &str = "compaction_trigger";
-
-/// How many bytes make a token, roughly: no model reads the request, so there is no vocabulary to count it by.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// About how many characters the digest of tool calls may have.
 const DIGEST_CHARS_MAX: usize = 8_000;
@@ -120,7 +118,7 @@ impl Running {
         let asked: Vec<&Entry> = self.placed.history.iter().filter(is_user).collect();
         let mut items = input_items::written(&asked, &self.stamp.id);
         items.push(item);
-        let usage = self.usage(&content);
+        let usage = self.usage(&content).await;
         let body = object(&self.stamp.id, self.stamp.created_at, &items, usage);
         let reply = said_nothing(Some(usage));
         let answer = Some(Text::from(body.as_str()));
@@ -134,7 +132,7 @@ impl Running {
     pub(super) async fn compact_in_place(mut self) -> Response {
         let content = self.content();
         let item = Text::from(compaction_item(&format!("cmp_{}", self.stamp.id), &content));
-        let mut reply = said_nothing(Some(self.usage(&content)));
+        let mut reply = said_nothing(Some(self.usage(&content).await));
         let kind = Text::from_static(COMPACTION[0]);
         let mut entry = Entry::new(Kind::Opaque { kind: kind.clone() });
         entry.wire = Some(Wire { dialect: Dialect::Responses, text: item.clone(), extras: Vec::new() });
@@ -177,11 +175,20 @@ impl Running {
         format!("{MARK} conversation={conversation} entry={entry} covers={covers}\n{words}")
     }
 
-    /// Estimates what the compaction took; no model was asked.
-    fn usage(&self, content: &str) -> Usage {
-        let said: usize = self.ask.fields.iter().map(|field| field.value.len()).sum();
-        let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
-        Usage { input: tokens(said), output: tokens(content.len()), ..Usage::default() }
+    /// Counts what the compaction would have taken of the model that was asked for; none was asked.
+    async fn usage(&self, content: &str) -> Usage {
+        let gateway = Arc::clone(&self.gateway);
+        let gauge = gateway.gauges.of(&gateway.standing(), &self.destinations[0]);
+        let (entries, tools) = (self.placed.history.clone(), self.ask.tools.clone());
+        let content = content.to_owned();
+        let counting = tokio::task::spawn_blocking(move || {
+            gauge.vocabulary().load();
+            let counts = &gateway.gauges.counts;
+            let input = gauge.tokens(gauge.prompt(counts, &entries, &tools, None));
+            let output = gauge.tokens(gauge.text(counts, &content));
+            Usage { input, output, ..Usage::default() }
+        });
+        counting.await.unwrap_or_default()
     }
 }
 

@@ -4,39 +4,72 @@
 //! kept. Backends that can count are not asked either: the answer is the number that Throughline itself goes
 //! by, the same for every backend and without a network.
 
-use super::place::Placed;
+use super::place::{Past, PlaceError, Placed, leans_on_record, place};
+use super::planning::Counter;
 use super::prompting::{Showing, prompt};
-use super::{Incoming, routed};
+use super::sizing::Countable;
+use super::{Incoming, editing, identity, misplaced, routed};
 use crate::gateway::{Gateway, mint};
 use crate::ingress::reject::{own, undecodable};
 use std::sync::Arc;
-use throughline_core::{ConversationId, Failure, FailureKind};
-use throughline_wire::decode_request;
+use throughline_core::plan::{Budget, Decisions, Measured, Planner, Tally, Tokens, ToolRules};
+use throughline_core::{ConversationId, Dialect, Failure, FailureKind};
+use throughline_tokens::{Counts, Gauge};
+use throughline_wire::{ContextEdits, decode_request};
+
+/// How many tokens a request would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// As it would be sent.
+    pub tokens: u64,
+    /// As it came, where the client asks to have something done with it before.
+    pub original: Option<u64>,
+}
 
 /// Returns how many tokens a request would take.
 ///
 /// # Errors
 /// When the body cannot be understood, or nobody would answer it.
-pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<u64, Failure> {
+pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Counted, Failure> {
     let ask = decode_request(incoming.dialect, incoming.body).map_err(|error| undecodable(&error))?;
-    let placed = Placed {
-        turn: Vec::new(),
-        handover: None,
-        earlier: Vec::new(),
-        conversation: ConversationId::new(mint()),
-        identified: "counting",
-        key: None,
-        parent: None,
-        known: 0,
-        history: ask.entries.clone(),
+    // What it goes on from counts, and whose reasoning it holds decides whether that does.
+    let claim = identity::claim(&incoming.headers, &ask);
+    let fresh = ConversationId::new(mint());
+    let setup = gateway.setup();
+    let past = Past { remembered: incoming.remembered.as_ref(), behind: None };
+    let placed = place(&*gateway.history, claim, &ask, past, fresh.clone(), &setup.config.privacy).await;
+    let placed = match placed {
+        // What a request brings itself can be counted without the history.
+        Err(PlaceError::Store(_)) if !leans_on_record(&ask) => Placed::unknown(&ask, fresh),
+        placed => placed.map_err(|error| misplaced(gateway, &error))?,
     };
-    let route = routed(&gateway.setup(), &gateway.standing(), &incoming.headers, &ask, &placed)?;
-    let prompted = prompt(&ask, &placed, &route.first, Showing::WHOLE);
-    let gauge = gateway.gauges.of(&gateway.standing(), &route.first);
+    let route = routed(&setup, &gateway.standing(), &incoming.headers, &ask, &placed)?;
+    let destination = route.first;
+    let prompted = prompt(&ask, &placed, &destination, Showing::WHOLE);
+    let gauge = gateway.gauges.of(&gateway.standing(), &destination);
+    let edits = editing::honoured(&ask, &destination.backend).filter(|_| ask.dialect == Dialect::Messages);
     let (gateway, countable) = (Arc::clone(gateway), prompted.countable);
     let counting = tokio::task::spawn_blocking(move || {
         gauge.vocabulary().load();
-        gauge.tokens(countable.size(&gauge, &gateway.gauges.counts))
+        let counts = &gateway.gauges.counts;
+        let whole = gauge.tokens(countable.size(&gauge, counts));
+        let Some(edits) = edits else { return Counted { tokens: whole, original: None } };
+        let freed = freed(&countable, &gauge, counts, &edits);
+        Counted { tokens: whole.saturating_sub(freed), original: Some(whole) }
     });
     counting.await.map_err(|error| own(FailureKind::Backend, "throughline_not_counted", error.to_string()))
+}
+
+/// Returns how many tokens it frees to clear what a client asks to have cleared.
+fn freed(countable: &Countable, gauge: &Gauge, counts: &Counts, edits: &ContextEdits) -> u64 {
+    let count = Counter { gauge, counts };
+    let sizes = count.sizes(&countable.entries);
+    let besides = gauge.prompt(counts, &[], &countable.tools, countable.format.as_ref());
+    let besides = Tokens(gauge.tokens_at_most(besides));
+    let (budget, rules) = (Budget::default(), ToolRules::default());
+    let planner = Planner { budget: &budget, rules: &rules, count: &count, recall: false };
+    let history = Measured { entries: &countable.entries, sizes: &sizes, besides };
+    let cleared = planner.clear(history, &Decisions::default(), &edits.clearing);
+    let tally = Tally::of(&countable.entries, &cleared.decisions);
+    (tally.call_tokens + tally.thought_tokens).0
 }

@@ -3,6 +3,7 @@
 //! A stream is driven by a task of its own: a client that goes away closes the channel, the task drops the
 //! connection to the backend, and the record says that the answer was called off.
 
+use super::editing::told;
 use super::open::{Answer, Opened, pump};
 use super::prompting::{BRIEF, Prompted};
 use super::record::Recorder;
@@ -58,12 +59,14 @@ impl Running {
         let shown = self.shown_reply(&mut reply);
         let body = encode_reply(self.ask.dialect, shown.as_ref().unwrap_or(&reply), &self.stamp, &self.ask);
         let body = rename(&body, &Terms::of(&self.ask)).unwrap_or(body);
+        let body = told(&body, prompted.applied.as_ref()).unwrap_or(body);
         promise(&mut self.recorder, &self.ask, &self.stamp, &reply, prompted.forwards);
         let answer = (self.ask.dialect == Dialect::Responses).then(|| Text::from(body.as_str()));
         if let Err(error) = self.recorder.end(&reply, 200, answer, events, now()).await {
             return reject(self.ask.dialect, &unrecorded(&error));
         }
         self.know(prompted, &reply);
+        self.retell();
         self.response(Body::from(body), "application/json", prompted)
     }
 
@@ -81,12 +84,12 @@ impl Running {
         mut self,
         (mut answered, mut relay, mut out): (Answered, Relay, String),
         prompted: Prompted,
-        sent: (usize, Form),
+        mut sent: (usize, Form),
     ) -> Response {
         if !self.ask.stream {
             loop {
                 while relay.ending().is_none() && pump(&mut answered, &mut relay, &mut out).await {}
-                match self.follow(&mut relay, sent).await {
+                match self.follow(&mut relay, &mut sent).await {
                     Some((next, _)) => answered = next,
                     None => break,
                 }
@@ -153,7 +156,7 @@ impl Stream {
                 return self.called_off(relay).await;
             }
             if relay.ending().is_some() {
-                let Some(rest) = self.running.follow(&mut relay, self.sent).await else { break };
+                let Some(rest) = self.running.follow(&mut relay, &mut self.sent).await else { break };
                 (answered, out) = rest;
                 continue;
             }
@@ -198,6 +201,7 @@ impl Stream {
         let answer = (ask.dialect == Dialect::Responses).then(|| whole.unwrap_or_else(written));
         recorder.end(&reply, 200, answer, events, now()).await?;
         self.running.know(&self.prompted, &reply);
+        self.running.retell();
         Ok(())
     }
 

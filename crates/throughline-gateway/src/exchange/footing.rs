@@ -11,6 +11,7 @@
 use super::compact;
 use super::place::Placed;
 use crate::config::{Backend, Choice};
+use crate::retelling::answering;
 use crate::routing::Destination;
 use std::time::Duration;
 use throughline_core::{
@@ -221,7 +222,7 @@ async fn answered_before(
 fn kept_attempt(exchange: &Exchange) -> Option<&Attempt> {
     let is_whole =
         exchange.ending.as_ref().is_some_and(|ending| ["end_turn", "tool_calls"].contains(&&**ending));
-    let attempt = exchange.attempts.last()?;
+    let attempt = answering(exchange)?;
     let is_native = attempt.strategy.as_ref().is_some_and(|strategy| *strategy == Strategy::Native.name());
     let is_kept = attempt.dialect == Dialect::Responses && attempt.failure.is_none();
     // A history that does not fit is planned anew, so that the model can go on recalling what is not in it.

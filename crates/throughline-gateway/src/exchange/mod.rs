@@ -12,6 +12,7 @@ pub mod clients;
 mod compact;
 mod count;
 mod deliver;
+mod editing;
 mod footing;
 mod handover;
 mod identity;
@@ -27,14 +28,16 @@ mod reading;
 mod recall;
 mod recollection;
 mod record;
+mod rejoined;
 mod relay;
+mod retell;
 mod round;
 mod sizing;
 mod stretch;
 mod summary;
 mod warm;
 
-pub use count::count;
+pub use count::{Counted, count};
 pub use handover::CONTINUE_HEADER;
 pub use identity::{CONVERSATION_HEADER, conversation_mark};
 pub use known::Knowledge;
@@ -45,7 +48,7 @@ pub(crate) use record::REFUSED;
 pub(crate) use round::{CANCELLED, Heard, Listener, hear};
 
 use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
-use crate::capability::{Attempts, Leg, Lesson, RetryPolicy, Step};
+use crate::capability::{Attempts, Form, Leg, Lesson, RetryPolicy, Step};
 use crate::config::OnStoreFailure;
 use crate::egress::Presented;
 use crate::gateway::{Gateway, Setup, mint, now};
@@ -65,6 +68,8 @@ use prompting::BRIEF;
 use reading::Reading;
 use recall::Recalls;
 use record::Recorder;
+use relay::Relay;
+use retell::Untold;
 use std::sync::Arc;
 use std::time::Instant;
 use throughline_core::{Ask, Continued, ConversationId, Dialect, EntryId, Failure, FailureKind, Kind, Text};
@@ -137,6 +142,8 @@ struct Running {
     reading: Reading,
     /// Whether the answer is for ourselves, so that it is kept in frames and written in no dialect.
     listens: bool,
+    /// What a model is to retell once the exchange is over.
+    untold: Option<Untold>,
 }
 
 /// Answers a request.
@@ -221,6 +228,7 @@ impl Running {
             stamp,
             reading,
             listens,
+            untold: None,
         })
     }
 
@@ -232,9 +240,19 @@ impl Running {
         }
     }
 
-    /// Makes attempts until one answers or none is left.
+    /// Has one of the destinations answer.
     async fn seek(&mut self) -> Result<Opened, Failure> {
-        let mut attempts = self.attempts();
+        let attempts = self.attempts();
+        self.pursue(attempts, 0, None).await
+    }
+
+    /// Makes attempts until one answers or none is left; their legs are the destinations from `first` on.
+    async fn pursue(
+        &mut self,
+        mut attempts: Attempts<Failure>,
+        first: usize,
+        mut resumed: Option<&mut Relay>,
+    ) -> Result<Opened, Failure> {
         let mut opened: Option<Opened> = None;
         while let Some(step) = attempts.next_step() {
             match step {
@@ -242,7 +260,7 @@ impl Running {
                     if self.gateway.waits {
                         tokio::time::sleep(after).await;
                     }
-                    match self.open((leg, form), None).await {
+                    match self.open((first + leg, form), resumed.as_deref_mut()).await {
                         Ok(answer) => {
                             if answer.prompted.report.strategy == BRIEF && !answer.prompted.shows_tools {
                                 attempts.handle_no_tool_history();
@@ -257,7 +275,8 @@ impl Running {
                     }
                 }
                 Step::Answer { lessons, .. } => {
-                    self.learn(&lessons).await;
+                    let of_all = |lesson: Lesson| Lesson { leg: first + lesson.leg, ..lesson };
+                    self.learn(&lessons.into_iter().map(of_all).collect::<Vec<_>>()).await;
                     break;
                 }
                 Step::Fail(failure) => return Err(failure),
@@ -267,6 +286,18 @@ impl Running {
     }
 
     fn attempts(&self) -> Attempts<Failure> {
+        self.attempts_at(self.legs())
+    }
+
+    /// Returns the attempts at the rest of a turn: where the answer so far came from, and then those that would
+    /// have stood in for it.
+    fn attempts_from(&self, (leg, form): (usize, Form)) -> Attempts<Failure> {
+        let mut legs = self.legs().split_off(leg);
+        legs.iter_mut().take(1).for_each(|leg| leg.form = form);
+        self.attempts_at(legs)
+    }
+
+    fn legs(&self) -> Vec<Leg> {
         let standing = self.gateway.standing();
         let at = now();
         let leg = |destination: &Destination| {
@@ -277,7 +308,10 @@ impl Running {
             let age = age.filter(|_| native.verdict() != Some(Verdict::No));
             Leg::new(&native, &state, age)
         };
-        let legs = self.destinations.iter().map(leg).collect();
+        self.destinations.iter().map(leg).collect()
+    }
+
+    fn attempts_at(&self, legs: Vec<Leg>) -> Attempts<Failure> {
         let is_tool = |kind: &Kind| matches!(kind, Kind::Called(_) | Kind::Returned(_));
         let has_tool_history =
             self.reading.has_calls_besides() || self.placed.history.iter().any(|entry| is_tool(&entry.kind));

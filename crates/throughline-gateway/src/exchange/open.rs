@@ -4,6 +4,7 @@
 //! that opens with an error counts as an error.
 
 use super::clients::reasoning_events;
+use super::editing;
 use super::permit::Permit;
 use super::planning::Planned;
 use super::prompting::{Prompted, Showing};
@@ -86,15 +87,20 @@ impl Running {
         // What the backend keeps is the long form of what was shortened.
         let footing = footing.filter(|_| planned.is_none());
         let planned = planned.as_ref();
+        if let Some(untold) = planned.and_then(|planned| planned.untold.clone()) {
+            self.untold = Some(untold);
+        }
         let recall = planned.and_then(|planned| planned.recall.clone());
         let recall = recall.or_else(|| self.recall_of_brief(&destination, form));
         if !self.recalls.have_begun() {
             self.recalls.offer(recall.clone());
         }
-        let hides = self.recalls.tool().is_some();
+        let applied = editing::applied(&self.ask, &destination.backend, planned);
+        let hides = self.recalls.tool().is_some() || applied.is_some();
         let (footing, recall) = (footing.as_ref(), recall.as_ref());
         let showing = Showing { strategy, footing, keep: form.keep, planned, recall, hides };
         let mut prompted = self.prompt(&destination, showing).await.map_err(Unopened::Own)?;
+        prompted.applied = applied;
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
         let report = prompted.report_json(&self.ask);
@@ -227,6 +233,7 @@ async fn read(
     way.name_reasoning(reasoning_events(&running.headers));
     let curtain = running.recalls.curtain();
     let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask), curtain);
+    relay.tell_edits(prompted.applied.clone());
     let (mut answered, mut out) = (answered, String::new());
     if let Err(failed) = begin(&mut answered, &mut relay, &mut out).await {
         running.take_down(relay.take_events()).await;

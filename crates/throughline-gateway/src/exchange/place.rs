@@ -9,13 +9,14 @@ use super::handover::Takeover;
 use super::identity::{Claim, conversation_mark};
 use super::known::{Abridged, Known};
 use super::recall;
+use super::rejoined;
 use crate::config::Backend;
 use crate::privacy::Privacy;
 use std::collections::BTreeSet;
 use throughline_core::{
     Ask, ConversationId, Entry, EntryId, Handover, Kind, Seal, Side, Text, brief_in_force,
 };
-use throughline_store::{Entries, Exchanges, History, Locate, Located, StoreError, chain, chains};
+use throughline_store::{Chain, Entries, Exchanges, History, Locate, Located, StoreError, chain, chains};
 
 /// A request in its place.
 #[derive(Clone, Debug)]
@@ -254,6 +255,10 @@ pub async fn place_abridged(
     };
     let Some(kept) = known.record_up_to(&entry) else { return Ok(None) };
     let known = opening + found - 1;
+    // It may be an answer with recalls in it, for which all of the record is looked at.
+    if ask.entries.get(known).is_some_and(|entry| rejoined::spoken(entry).is_some()) {
+        return Ok(None);
+    }
     let history = joined(ask, kept, known);
     let (turn, earlier) = (Vec::new(), Vec::new());
     let parent = Some(entry);
@@ -307,11 +312,12 @@ async fn by_claim(
     privacy: &Privacy,
 ) -> Result<Placed, PlaceError> {
     let (within, identified, key) = claimed(history, claim, &fresh).await?;
-    let prefix = Locate::Prefix { within: within.clone(), chains: chains(&privacy.entries(&ask.entries)) };
+    let said = privacy.entries(&ask.entries);
+    let prefix = Locate::Prefix { within: within.clone(), chains: chains(&said) };
     let located = history.locate(prefix).await?;
     // Two conversations that open with the same words are not one, as long as nobody answered.
     let located = located.filter(|located| within.is_some() || answered(&ask.entries[..located.known]));
-    let Some(Located { conversation, entry, known, .. }) = located else {
+    let Some(located) = located else {
         let conversation = within.unwrap_or(fresh);
         return Ok(Placed {
             conversation,
@@ -325,7 +331,8 @@ async fn by_claim(
             earlier: Vec::new(),
         });
     };
-    let kept = if known > 0 { branch(history, entry.as_ref()).await? } else { Vec::new() };
+    let conversation = located.conversation.clone();
+    let (entry, known, kept) = behind_recalls(history, &said, located).await?;
     let whole = if known > 0 { joined(ask, kept, known) } else { ask.entries.clone() };
     Ok(Placed {
         conversation,
@@ -338,6 +345,35 @@ async fn by_claim(
         handover: None,
         earlier: Vec::new(),
     })
+}
+
+/// Goes on from where a resent history was located, past answers that the client has as one text and the record
+/// in pieces; returns the last known entry, how many of the request are known, and the record up to there.
+async fn behind_recalls(
+    history: &dyn History,
+    said: &[Entry],
+    located: Located,
+) -> Result<(Option<EntryId>, usize, Vec<Entry>), PlaceError> {
+    let Located { conversation, mut entry, mut known, .. } = located;
+    let mut kept = if known > 0 { branch(history, entry.as_ref()).await? } else { Vec::new() };
+    while let (Some(before), Some(next)) = (&entry, said.get(known)) {
+        let Some(found) = rejoined::rejoined(history, &conversation, before, next).await? else { break };
+        (entry, kept) = (Some(found.tip), found.record);
+        known += 1;
+        let mut behind = vec![chains(&kept).pop().unwrap_or(Chain::ROOT)];
+        for entry in &said[known..] {
+            behind.push(chain(behind[behind.len() - 1], entry));
+        }
+        let prefix = Locate::Prefix { within: Some(conversation.clone()), chains: behind };
+        if let Some(Located { entry: Some(further), known: found, .. }) = history.locate(prefix).await?
+            && found > 1
+        {
+            kept = branch(history, Some(&further)).await?;
+            entry = Some(further);
+            known += found - 1;
+        }
+    }
+    Ok((entry, known, kept))
 }
 
 fn answered(entries: &[Entry]) -> bool {

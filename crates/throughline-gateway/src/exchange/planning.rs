@@ -9,21 +9,24 @@
 //! history that is ours to show is also kept below `truncation_threshold`.
 
 use super::Running;
+use super::editing;
 use super::prompting::history;
 use super::recall;
+use super::retell::{self, Untold};
 use crate::config::{Backend, Budget as PromptBudget};
 use crate::gateway::Gateway;
 use crate::ingress::reject::own;
 use crate::routing::Destination;
 use std::sync::Arc;
 use throughline_core::plan::{
-    Budget, Count, Decisions, Measured, Plan, PlanError, Planner, Policy, Tokens, ToolRule, ToolRules,
+    Budget, Count, Decisions, Measured, Plan, PlanError, Planner, Policy, Tally, Tokens, ToolRule, ToolRules,
 };
 use throughline_core::{
     Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Strategy, Text,
 };
 use throughline_store::{Exchange, ExchangeId, Exchanges, Paging, StoreError};
 use throughline_tokens::{Counts, Gauge, Size};
+use throughline_wire::ContextEdits;
 use throughline_wire::json::{Document, Writer};
 
 /// A plan, and where what it goes on from was decided.
@@ -35,6 +38,20 @@ pub struct Planned {
     pub since: Option<ExchangeId>,
     /// The tool by which the model can have back what was taken out, if it is offered one.
     pub recall: Option<Text>,
+    /// What of it the client asked to have cleared.
+    pub cleared: Tally,
+    /// What a model is to retell, if this plan has put anything into the digest and a model is wanted for it.
+    pub untold: Option<Untold>,
+}
+
+/// What was decided about a conversation before.
+#[derive(Default)]
+struct Before {
+    decisions: Decisions,
+    /// The exchange whose record has it.
+    since: Option<ExchangeId>,
+    /// The words in which a model has retold the digest since.
+    words: Option<Text>,
 }
 
 /// How much of a history a destination may be shown.
@@ -50,6 +67,8 @@ struct Work {
     gateway: Arc<Gateway>,
     gauge: Gauge,
     limits: Limits,
+    /// What the client asks to have done, where the backend does not do it.
+    edits: Option<ContextEdits>,
     entries: Vec<Entry>,
     sizes: Vec<Tokens>,
     besides: Tokens,
@@ -90,35 +109,40 @@ impl Running {
         limits.budget.tool_history = limits.budget.tool_history.filter(|_| !is_kept);
         // Whoever cannot be shown calls as such cannot be relied on to make them.
         limits.recall &= strategy == Strategy::Native;
-        if !limits.exist() {
+        let edits = editing::honoured(&self.ask, &destination.backend);
+        if !limits.exist() && edits.is_none() {
             return Ok(None);
         }
         let entries = history(&self.ask, &self.placed, &destination.backend);
-        if limits.surely_hold(&entries, &self.ask) {
+        if edits.is_none() && limits.surely_hold(&entries, &self.ask) {
             return Ok(None);
         }
         let offers = limits.recall;
         let gauge = self.gateway.gauges.of(&self.gateway.standing(), destination);
         let gateway = Arc::clone(&self.gateway);
-        let work = Work { gateway, gauge, limits, entries, sizes: Vec::new(), besides: Tokens(0) };
+        let work = Work { gateway, gauge, limits, edits, entries, sizes: Vec::new(), besides: Tokens(0) };
         let ask = self.ask.clone();
         let work = on_a_thread(move || work.measured(&ask)).await?;
         if work.fits() {
             return Ok(None);
         }
         let recall = offers.then(|| recall::tool_name(&self.ask));
-        let (before, since) = self.decided(&destination.backend).await;
-        let plan = on_a_thread(move || work.plan(&before)).await?;
-        let plan = plan.map_err(|error| too_long(&error, self.ask.dialect))?;
+        let before = self.decided(&destination.backend).await;
+        let (since, wants_words) = (before.since.clone(), self.wants_words());
+        let planned = on_a_thread(move || work.planned(&before, wants_words)).await?;
+        let (plan, cleared, untold) = planned.map_err(|error| too_long(&error, self.ask.dialect))?;
         let since = since.filter(|_| !plan.is_step);
         let recall = recall.filter(|_| !self.recalls.are_used_up());
-        Ok((!plan.is_untouched()).then_some(Planned { plan, since, recall }))
+        Ok((!plan.is_untouched()).then_some(Planned { plan, since, recall, cleared, untold }))
     }
 
     /// Says whether a request that was not read whole is surely small enough for a destination, by the bytes
     /// of its body: those of its texts are fewer.
     pub(super) fn surely_fits(&self, destination: &Destination) -> bool {
         let Some(bytes) = self.reading.bytes_if_abridged() else { return true };
+        if editing::honoured(&self.ask, &destination.backend).is_some() {
+            return false;
+        }
         let limits = Limits::of(destination, &self.ask);
         let holds = |limit: Tokens| bytes as u64 / BYTES_PER_TOKEN_MIN <= limit.0;
         limits.budget.tool_history.is_none() && limits.budget.limit().is_none_or(holds)
@@ -127,26 +151,28 @@ impl Running {
     /// Returns what was decided about this conversation for a backend, and in which exchange.
     ///
     /// What cannot be read is decided anew: the prompt is then another one, and as good.
-    async fn decided(&self, backend: &Backend) -> (Decisions, Option<ExchangeId>) {
+    async fn decided(&self, backend: &Backend) -> Before {
         let found = self.search_decided(backend).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "what was shortened before could not be looked up; it is decided anew");
             None
         });
-        found.map_or_else(|| (Decisions::default(), None), |(decisions, id)| (decisions, Some(id)))
+        found.unwrap_or_default()
     }
 
-    async fn search_decided(&self, backend: &Backend) -> Result<Option<(Decisions, ExchangeId)>, StoreError> {
+    async fn search_decided(&self, backend: &Backend) -> Result<Option<Before>, StoreError> {
         let conversation = self.placed.conversation.clone();
         let latest = Exchanges::Of(conversation, Paging::first(EXCHANGES_MAX));
         let exchanges = self.gateway.history.exchanges(latest).await?.items;
         for exchange in exchanges {
             match noted(&exchange, backend) {
-                Some(Noted::Here(decisions)) => return Ok(Some((decisions, exchange.id))),
+                Some(Noted::Here(decisions, words)) => {
+                    return Ok(Some(Before { decisions, since: Some(exchange.id), words }));
+                }
                 Some(Noted::In(id)) => {
                     let there = self.gateway.history.exchanges(Exchanges::One(id.clone())).await?;
-                    let there = there.items.iter().find_map(|exchange| noted(exchange, backend));
-                    let Some(Noted::Here(decisions)) = there else { return Ok(None) };
-                    return Ok(Some((decisions, id)));
+                    let there = there.items.iter().find_map(|exchange| noted_here(exchange, backend));
+                    let before = |(decisions, words)| Before { decisions, since: Some(id), words };
+                    return Ok(there.map(before));
                 }
                 None => {}
             }
@@ -222,12 +248,34 @@ impl Work {
     }
 
     fn fits(&self) -> bool {
+        if self.edits.is_some() {
+            return false;
+        }
         let is_tool = |entry: &Entry| matches!(entry.kind, Kind::Called(_) | Kind::Returned(_));
         let all = self.sizes.iter().copied().sum::<Tokens>() + self.besides;
         let of_tools = self.entries.iter().zip(&self.sizes).filter(|(entry, _)| is_tool(entry));
         let tools: Tokens = of_tools.map(|(_, size)| *size).sum();
         self.limits.budget.limit().is_none_or(|limit| all <= limit)
             && self.limits.budget.tool_history.is_none_or(|limit| tools <= limit)
+    }
+
+    /// Plans, and says what of it is the client's wish, and what a model is to retell if one is wanted for that.
+    fn planned(
+        &self,
+        before: &Before,
+        wants_words: bool,
+    ) -> Result<(Plan, Tally, Option<Untold>), PlanError> {
+        let mut plan = self.plan(&before.decisions)?;
+        // The prefix changes anyway, so this is the time for words that were found since.
+        if let Some(words) = before.words.as_ref().filter(|_| plan.is_step) {
+            let mut told = before.decisions.clone();
+            told.retell(words, &Counter { gauge: &self.gauge, counts: &self.gateway.gauges.counts });
+            plan = self.plan(&told).unwrap_or(plan);
+            plan.is_step = true;
+        }
+        let tally = Tally::of(&self.entries, &plan.decisions);
+        let untold = (wants_words && plan.is_step).then(|| Untold::of(&self.entries, &plan.decisions));
+        Ok((plan, tally, untold.flatten()))
     }
 
     fn plan(&self, before: &Decisions) -> Result<Plan, PlanError> {
@@ -237,7 +285,16 @@ impl Work {
         let Self { entries, sizes, besides, .. } = self;
         // Whatever is taken out, the tool that gives it back comes in.
         let besides = *besides + if *recall { count.recall() } else { Tokens(0) };
-        planner.plan(Measured { entries, sizes, besides }, before)
+        let history = Measured { entries, sizes, besides };
+        let Some(edits) = &self.edits else { return planner.plan(history, before) };
+        let cleared = planner.clear(history, before, &edits.clearing);
+        let below = edits.compact_above.and_then(|above| self.limits.budget.below(Tokens(above)));
+        // A client's threshold is a wish: what cannot be brought below it is sent all the same.
+        let compacted = below
+            .and_then(|budget| Planner { budget: &budget, ..planner }.plan(history, &cleared.decisions).ok());
+        let mut plan = compacted.map_or_else(|| planner.plan(history, &cleared.decisions), Ok)?;
+        plan.is_step |= cleared.is_step;
+        Ok(plan)
     }
 }
 
@@ -298,19 +355,32 @@ impl Planned {
 
 /// What the record of an exchange has about decisions.
 enum Noted {
-    Here(Decisions),
+    /// They are here, perhaps with the words of a model for the digest.
+    Here(Decisions, Option<Text>),
     In(ExchangeId),
+}
+
+/// Returns the decisions that the record of an exchange has itself, with the words of a model for the digest.
+///
+/// Later attempts of the same exchange, such as those after a recall, lead to the one that decided.
+fn noted_here(exchange: &Exchange, backend: &Backend) -> Option<(Decisions, Option<Text>)> {
+    let mut attempts = exchange.attempts.iter().rev().filter(|attempt| attempt.backend == backend.name);
+    attempts.find_map(|attempt| {
+        let report = attempt.report.as_deref()?;
+        let document = Document::parse(report).ok()?;
+        let decisions = document.root().field("plan")?.field("decisions")?.as_text()?;
+        Some((Decisions::from_text(&decisions).ok()?, retell::words_of(report)))
+    })
 }
 
 fn noted(exchange: &Exchange, backend: &Backend) -> Option<Noted> {
     let mut attempts = exchange.attempts.iter().rev().filter(|attempt| attempt.backend == backend.name);
     attempts.find_map(|attempt| {
         let document = Document::parse(attempt.report.as_deref()?).ok()?;
-        let plan = document.root().field("plan")?;
-        let text = |name| plan.field(name).and_then(|value| value.as_text());
-        match text("since") {
+        let since = document.root().field("plan")?.field("since").and_then(|since| since.as_text());
+        match since {
             Some(id) => Some(Noted::In(ExchangeId::new(&*id))),
-            None => Some(Noted::Here(Decisions::from_text(&text("decisions")?).ok()?)),
+            None => noted_here(exchange, backend).map(|(decisions, words)| Noted::Here(decisions, words)),
         }
     })
 }

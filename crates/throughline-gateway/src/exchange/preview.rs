@@ -217,6 +217,7 @@ const fn decided(taken: &Taken) -> &'static str {
         Decision::Masked => "masked",
         Decision::Summarised => "summarised",
         Decision::Dropped => "dropped",
+        Decision::Cleared => "cleared",
     }
 }
 

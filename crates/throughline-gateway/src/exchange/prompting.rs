@@ -1,6 +1,7 @@
 //! A request rendered for one backend.
 
 use super::background;
+use super::editing;
 use super::footing::{self, Footing};
 use super::place::{self, Placed};
 use super::planning::Planned;
@@ -44,6 +45,8 @@ pub struct Prompted {
     pub handover: Option<Handover>,
     /// Whether there are tool calls or results in it.
     pub shows_tools: bool,
+    /// What the client is told about what it asked to have done with its history.
+    pub applied: Option<Text>,
 }
 
 /// How a request is shown to a backend.
@@ -83,7 +86,11 @@ const OWN_FIELDS: [&str; 3] = ["previous_response_id", "conversation", backgroun
 pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Showing<'_>) -> Prompted {
     let backend = &destination.backend;
     let mut planned = Report::default();
-    let expanded = expanded(ask, placed, backend, showing, &mut planned);
+    let mut expanded = expanded(ask, placed, backend, showing, &mut planned);
+    let mut edited = Report::default();
+    if let Some(edits) = editing::honoured(ask, backend) {
+        editing::take_out(&mut expanded, &edits, &mut edited);
+    }
     let target = Target {
         strategy: showing.strategy,
         origin: Some(origin(destination)),
@@ -110,6 +117,7 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     if !showing.keep && ask.settings.store != Some(false) && backend.dialect == Dialect::Responses {
         report.field(Action::Translated, "store", "the backend refuses to store");
     }
+    report.changes.append(&mut edited.changes);
     for tool in ask.tools.iter().filter(|tool| !may_be_offered(tool, ask, backend)) {
         let reason = "`tool_choice` does not allow it, and the target cannot be told so";
         report.note(Action::Dropped, Subject::Tool(tool.name.clone()), reason);
@@ -139,6 +147,7 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         abridged: false,
         handover: placed.handover.as_ref().map(|takeover| takeover.handover.clone()),
         shows_tools,
+        applied: None,
     }
 }
 

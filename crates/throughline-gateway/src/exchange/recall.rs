@@ -9,8 +9,9 @@
 
 use super::Running;
 use super::broken_off;
-use super::open::{Answer, Opened, Unopened};
+use super::open::{Answer, Opened};
 use super::recollection::recollect;
+use super::rejoined::{letters, spoken};
 use super::relay::Relay;
 use super::unrecorded;
 use crate::capability::Form;
@@ -104,6 +105,8 @@ pub fn reinserted(entries: Vec<Entry>, known: &[Entry]) -> Vec<Entry> {
     for entry in known {
         if entry.is_hidden() {
             whole.push(entry.clone());
+        } else if entries.get(at).is_some_and(|own| has_as_a_piece(own, entry)) {
+            // What was said around a recall stands behind it, as one text.
         } else if let Some(found) = entries[at..].iter().position(|own| says_the_same(own, entry)) {
             whole.extend_from_slice(&entries[at..=at + found]);
             at += found + 1;
@@ -121,6 +124,14 @@ fn says_the_same(own: &Entry, known: &Entry) -> bool {
         (Kind::Said(own), Kind::Said(known)) => {
             own.role == known.role && joined_text(&own.parts) == joined_text(&known.parts)
         }
+        _ => false,
+    }
+}
+
+/// Says whether a client's text holds what is known as one of several.
+fn has_as_a_piece(own: &Entry, known: &Entry) -> bool {
+    match (spoken(own).map(letters), spoken(known).map(letters)) {
+        (Some(own), Some(known)) => own.len() > known.len() && own.contains(&known),
         _ => false,
     }
 }
@@ -253,26 +264,26 @@ impl Running {
         let written = self.recorder.go_on(reply, events, now()).await;
         self.placed.turn.extend(written.map_err(|error| unrecorded(&error))?);
         self.recalls.usage = joined(self.recalls.usage, reply.usage);
-        self.open(sent, resumed).await.map_err(|unopened| match unopened {
-            Unopened::Backend(_, failure) | Unopened::Own(failure) => failure,
-        })
+        let attempts = self.attempts_from(sent);
+        self.pursue(attempts, sent.0, resumed).await
     }
 
     /// Goes on with a stream whose answer only recalls something; returns nothing if the turn is over.
     pub(super) async fn follow(
         &mut self,
         relay: &mut Relay,
-        sent: (usize, Form),
+        sent: &mut (usize, Form),
     ) -> Option<(Answered, String)> {
         if !relay.awaits_recall() {
             return None;
         }
         let dialect = self.destinations[sent.0].backend.dialect;
         let (events, mut reply) = (relay.take_events(), relay.take_reply(dialect));
-        self.recollect(&mut reply, sent);
-        let opened = self.ask_again(&reply, events, sent, Some(relay)).await;
+        self.recollect(&mut reply, *sent);
+        let opened = self.ask_again(&reply, events, *sent, Some(relay)).await;
         let failure = match opened {
-            Ok(Opened { answer: Answer::Rest(rest), .. }) => {
+            Ok(Opened { answer: Answer::Rest(rest), sent: to, .. }) => {
+                *sent = to;
                 self.recorder.attempt_ended(Some(200), None, now());
                 return Some(*rest);
             }
@@ -336,6 +347,12 @@ impl Curtain {
         self.now = Usage::default();
         (self.hidden, self.calls, self.holds) = (false, false, false);
         self.is_last = is_last;
+    }
+
+    /// Begins anew with a further answer of which nothing has come.
+    pub fn begin_again(&mut self, is_last: bool) {
+        self.now = Usage::default();
+        self.resume(is_last);
     }
 
     /// Returns the frame as the client sees it, if it does.

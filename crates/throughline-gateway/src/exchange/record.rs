@@ -145,6 +145,12 @@ impl Recorder {
         u32::try_from(self.exchange.attempts.len()).unwrap_or(u32::MAX)
     }
 
+    /// Returns the exchange as it is now.
+    #[must_use]
+    pub const fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
     /// Returns the last entry before the answer.
     #[must_use]
     pub const fn before(&self) -> Option<&EntryId> {

@@ -5,6 +5,7 @@
 //! the record, the reply is assembled, and whatever ends the answer is held back: the history must be
 //! durable before the client is told that the turn is over.
 
+use super::editing;
 use super::permit::Permit;
 use super::recall::Curtain;
 use throughline_core::{Ask, Assembler, BlockKind, Dialect, Ending, Failure, Frame, Reply, Text};
@@ -35,6 +36,11 @@ pub struct Relay {
     /// The events of items that were forwarded whole, likewise.
     done: Vec<Text>,
     events: Vec<ProviderEvent>,
+    /// Whether nothing of the answer under way has come, which is the rest of one before: it may still be
+    /// asked for again.
+    tentative: bool,
+    /// What the client is told at the end about what it asked to have done with its history.
+    applied: Option<Text>,
 }
 
 /// How events reach the client.
@@ -105,7 +111,14 @@ impl Relay {
             forwarded: None,
             done: Vec::new(),
             events: Vec::new(),
+            tentative: false,
+            applied: None,
         }
+    }
+
+    /// Has the client told at the end what was done with its history as it asked.
+    pub fn tell_edits(&mut self, applied: Option<Text>) {
+        self.applied = applied;
     }
 
     /// Takes the next bytes and appends to `out` what the client may be sent now.
@@ -154,11 +167,17 @@ impl Relay {
         self.assembler = Assembler::new(dialect);
         self.ending = None;
         self.begun = false;
-        self.curtain.resume(is_last);
+        if std::mem::replace(&mut self.tentative, true) {
+            self.events.clear();
+            self.curtain.begin_again(is_last);
+        } else {
+            self.curtain.resume(is_last);
+        }
     }
 
     /// Ends an answer that is written anew, because its rest does not come.
     pub fn fail(&mut self, failure: Failure) {
+        self.tentative = false;
         self.curtain.resume(true);
         self.handle_frames(vec![Frame::Closed(Ending::Failed(failure))], &mut String::new());
     }
@@ -296,8 +315,13 @@ impl Relay {
             };
             self.assembler.handle_frame(&frame);
             self.begun |= matches!(frame, Frame::Begun { .. });
+            self.tentative &= !self.begun;
             if let Frame::Closed(ending) = &frame {
                 self.ending = Some(ending.clone());
+                // Another attempt may bring the rest; if none does, that is told then.
+                if self.tentative && !is_stop(ending) {
+                    return;
+                }
             }
             self.translate(&frame, out);
         }
@@ -317,7 +341,9 @@ impl Relay {
         encoder.handle_frame(&frame, &mut events);
         let target = if self.ending.is_some() { &mut self.closing } else { out };
         for event in events {
-            write_event(target, event.name, &event.data);
+            let ends = event.name == Some("message_delta");
+            let told = editing::told(&event.data, self.applied.as_ref().filter(|_| ends));
+            write_event(target, event.name, told.as_ref().unwrap_or(&event.data));
         }
     }
 }

@@ -81,7 +81,9 @@ impl Running {
                 Answer::Whole(reply, events) => (*reply, events),
                 Answer::Stream(stream) => {
                     let (answered, relay, _) = *stream;
-                    let (reply, events) = self.follow_stream(answered, relay, sent, listener, cancel).await?;
+                    let mut sent = sent;
+                    let stream = self.follow_stream(answered, relay, &mut sent, listener, cancel).await;
+                    let (reply, events) = stream?;
                     return self.conclude(reply, prompted.forwards, sent, events, listener).await;
                 }
                 Answer::Rest(_) => return Err(broken_off()),
@@ -99,7 +101,7 @@ impl Running {
         &mut self,
         mut answered: Answered,
         mut relay: Relay,
-        sent: (usize, Form),
+        sent: &mut (usize, Form),
         listener: &mut dyn Listener,
         cancel: &CancellationToken,
     ) -> Result<(Reply, Vec<ProviderEvent>), Failure> {
@@ -136,7 +138,7 @@ impl Running {
         &mut self,
         relay: &mut Relay,
         events: Vec<ProviderEvent>,
-        sent: (usize, Form),
+        sent: &mut (usize, Form),
     ) -> Result<Option<Answered>, Failure> {
         self.recorder.events(events).await.map_err(|error| unrecorded(&error))?;
         Ok(self.follow(relay, sent).await.map(|(answered, _)| answered))
@@ -157,6 +159,7 @@ impl Running {
         events.extend(listener.remark());
         let recorded = self.recorder.end(&reply, 200, None, events, now()).await;
         recorded.map_err(|error| unrecorded(&error))?;
+        self.retell();
         let (_, after) = self.recorder.tips();
         Ok(Heard {
             exchange: self.recorder.id().clone(),

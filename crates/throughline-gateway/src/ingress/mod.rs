@@ -100,8 +100,8 @@ async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Reques
         Ok(incoming) => exchange::count(&ingress.gateway, incoming).await,
         Err(failure) => Err(failure),
     };
-    let tokens = match counted {
-        Ok(tokens) => tokens,
+    let counted = match counted {
+        Ok(counted) => counted,
         Err(failure) => return reject(dialect, &failure),
     };
     let mut writer = Writer::new();
@@ -109,7 +109,13 @@ async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Reques
     if dialect == Dialect::Responses {
         writer.field_str("object", "response.input_tokens");
     }
-    writer.field_uint("input_tokens", tokens);
+    writer.field_uint("input_tokens", counted.tokens);
+    if let Some(original) = counted.original {
+        writer.key("context_management");
+        writer.begin_object();
+        writer.field_uint("original_input_tokens", original);
+        writer.end_object();
+    }
     writer.end_object();
     ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response()
 }

@@ -1,5 +1,6 @@
 //! What is read together to show something of the record.
 
+use crate::retelling::answering;
 use throughline_core::{ConversationId, Ledger, Oddity, PairState, Text};
 use throughline_store::{
     Conversations, Entries, Exchange, Exchanges, Heading, History, Kept, Locate, Page, Paging, StoreError,
@@ -42,7 +43,7 @@ pub async fn list(history: &dyn History, which: Conversations) -> Result<Page<Li
     for heading in page.items {
         let latest = history.exchanges(Exchanges::Of(heading.id.clone(), Paging::first(1))).await?;
         let latest = latest.items.into_iter().next();
-        let answered_by = latest.as_ref().and_then(|latest| Some(latest.attempts.last()?.backend.clone()));
+        let answered_by = latest.as_ref().and_then(|latest| Some(answering(latest)?.backend.clone()));
         items.push(Listed { heading, answered_by, latest });
     }
     Ok(Page { items, next: page.next })

@@ -16,7 +16,7 @@ pub fn content(file: usize) -> String {
 }
 
 /// Adds a call of a tool with its result to a client's history.
-fn add_pair(client: &mut Client, id: usize, tool: &str, path: &str, result: &str) {
+pub fn add_pair(client: &mut Client, id: usize, tool: &str, path: &str, result: &str) {
     let (id, arguments) = (format!("call_{id}"), json!({"path": path}));
     client.history.push(match client.dialect {
         Dialect::Chat => json!({"role": "assistant", "content": null, "tool_calls": [
@@ -257,4 +257,67 @@ async fn the_record_says_what_was_shown_and_why() {
     let frames = page("frames").await;
     assert!(frames["frames"].as_array().unwrap().len() >= 2, "{frames}");
     house.stop().await;
+}
+
+/// Each setting of `[history]` has an effect, wherever it is set; what is set for a backend outranks the rest.
+#[tokio::test]
+async fn each_setting_has_an_effect_for_all_backends_and_for_one() {
+    let effects = |body: &str, pairs: usize| {
+        let handles = body.contains("; recall ");
+        (whole(body, 0..pairs), whole(body, pairs - 12..pairs), body.matches("[excerpt").count(), handles)
+    };
+    let base = "budget = 12000";
+    for (setting, other) in [
+        ("budget = 6000", "budget = 12000"),
+        ("recent_calls_to_keep = 1", "recent_calls_to_keep = 12"),
+        ("policy = \"mask\"", "policy = \"default\""),
+        ("recall = false", "recall = true"),
+        ("truncation_threshold = 2000", "truncation_threshold = 90000"),
+        (
+            "rules = [{ tools = [\"read_file\"], kind = \"other\" }]",
+            "rules = [{ tools = [\"read_file\"], kind = \"read\", key = \"path\" }]",
+        ),
+    ] {
+        let mut seen = Vec::new();
+        let with = |setting: &str| match setting.split_once(" =") {
+            Some(("budget", _)) => setting.to_owned(),
+            // Only a history of our own is held to it, and there is no other limit.
+            Some(("truncation_threshold", _)) => setting.to_owned(),
+            _ => format!("{base}, {setting}"),
+        };
+        for (everywhere, here) in
+            [(Some(setting), None), (Some(other), None), (None, Some(setting)), (Some(setting), Some(other))]
+        {
+            let global =
+                everywhere.map_or_else(String::new, |lines| format!("history = {{ {} }}", with(lines)));
+            let own = here.map_or_else(String::new, |lines| format!("history = {{ {} }}", with(lines)));
+            let room = Room { lines: own.leak(), ..Room::new("own", Dialect::Chat) };
+            let house = House::with_lines(vec![room], Arc::new(Memory::new()), &global).await;
+            let mut client = with_pairs(&house.url, Dialect::Responses, PAIRS);
+            // The same files are looked at again.
+            for file in 0..12 {
+                add_pair(
+                    &mut client,
+                    PAIRS + file,
+                    "read_file",
+                    &format!("src/{file}.rs"),
+                    &content(PAIRS + file),
+                );
+            }
+            if setting.starts_with("truncation_threshold") {
+                let first = client.ask("own").await;
+                client.history.clear();
+                client.say("Go on");
+                client.extra = json!({"previous_response_id": first.body["id"]});
+            }
+            client.ask("own").await;
+            seen.push(effects(&sent(&house, "own"), PAIRS + 12));
+            house.assert_nothing_refused();
+            house.stop().await;
+        }
+        let [everywhere, otherwise, here, outranked] = seen[..] else { panic!("four") };
+        assert_ne!(everywhere, otherwise, "{setting} has no effect");
+        assert_eq!(here, everywhere, "{setting} has no effect for one backend");
+        assert_eq!(outranked, otherwise, "{setting} is not outranked");
+    }
 }

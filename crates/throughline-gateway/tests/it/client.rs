@@ -117,6 +117,12 @@ impl Client {
         Answer { status, headers, body, raw }
     }
 
+    /// Sends a request and returns the status and the exact bytes of the answer, whatever they are.
+    pub async fn post_raw(&self, body: &Value) -> (u16, String) {
+        let response = self.request(body).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    }
+
     /// Sends the conversation, hangs up as soon as that word has come, and returns the conversation's id.
     pub async fn hang_up_after(&self, model: &str, word: &str) -> String {
         let mut response = self.request(&self.body(model)).send().await.unwrap();

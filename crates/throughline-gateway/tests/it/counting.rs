@@ -122,3 +122,72 @@ async fn a_translated_stream_opens_with_the_same_count_that_is_told() {
     assert_eq!(start["message"]["usage"]["input_tokens"], told, "{start}");
     house.stop().await;
 }
+
+#[tokio::test]
+async fn reasoning_and_what_is_gone_on_from_count() {
+    let turn = json!({"reasoning": "I think that it is so, on the whole. ".repeat(40), "text": "Yes."});
+    let script = json!({"turns": [turn], "then": "repeat"}).to_string();
+    for dialect in [Dialect::Messages, Dialect::Responses] {
+        let mut room = Room::new("own", dialect);
+        room.options.script = Some(throughline_sim::Script::parse(&script).unwrap());
+        let house = House::new(vec![room]).await;
+        let mut client = Client::new(&house.url, dialect);
+        client.extra = match dialect {
+            Dialect::Messages => json!({"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+            _ => json!({"reasoning": {"effort": "high"}, "include": ["reasoning.encrypted_content"]}),
+        };
+        client.say("Is it so?");
+        let answer = client.ask("own/gpt-4o").await;
+        client.say("Sure?");
+        let path =
+            if dialect == Dialect::Messages { "messages/count_tokens" } else { "responses/input_tokens" };
+        let all = count(&house, path, client.body("own/gpt-4o")).await;
+        let is_thought = |value: &Value| ["thinking", "reasoning"].iter().any(|kind| value["type"] == **kind);
+        let mut without = client.body("own/gpt-4o");
+        let list = if dialect == Dialect::Messages { "messages" } else { "input" };
+        let list = without[list].as_array_mut().unwrap();
+        list.retain(|item| !is_thought(item));
+        for message in list {
+            if let Some(blocks) = message["content"].as_array_mut() {
+                blocks.retain(|block| !is_thought(block));
+            }
+        }
+        let less = count(&house, path, without).await;
+        assert!(all > less + 50, "{dialect}: {all} {less}");
+        if dialect == Dialect::Responses {
+            let goes_on =
+                json!({"model": "own/gpt-4o", "input": "Sure?", "previous_response_id": answer.body["id"]});
+            let alone = json!({"model": "own/gpt-4o", "input": "Sure?"});
+            assert!(count(&house, path, goes_on).await > count(&house, path, alone).await + 10);
+        }
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_has_cleared_is_counted_before_and_after() {
+    let house = House::new(one_of_each()).await;
+    let mut client = crate::budget::with_pairs(&house.url, Dialect::Messages, 12);
+    let plain = count(&house, "messages/count_tokens", client.body("chat/gpt-4o")).await;
+    let edit = json!({"type": "clear_tool_uses_20250919", "trigger": {"type": "tool_uses", "value": 5}});
+    client.extra = json!({"context_management": {"edits": [edit]}});
+    let url = format!("{}/v1/messages/count_tokens", house.url);
+    let body = client.body("chat/gpt-4o").to_string();
+    let text = reqwest::Client::new().post(url).body(body).send().await.unwrap().text().await.unwrap();
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["context_management"]["original_input_tokens"], plain, "{told}");
+    assert!(told["input_tokens"].as_u64().unwrap() < plain / 2, "{told}");
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_compaction_is_counted_by_the_vocabulary_of_its_model() {
+    let house = House::new(one_of_each()).await;
+    let url = format!("{}/v1/responses/compact", house.url);
+    let body = json!({"model": "chat/gpt-4o", "input": "hello world"}).to_string();
+    let text = reqwest::Client::new().post(url).body(body).send().await.unwrap().text().await.unwrap();
+    let told: Value = serde_json::from_str(&text).unwrap();
+    // Two tokens, four around a message, three for every prompt.
+    assert_eq!(told["usage"]["input_tokens"], 9, "{told}");
+    house.stop().await;
+}

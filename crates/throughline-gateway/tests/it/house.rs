@@ -68,6 +68,16 @@ impl House {
         Self::built(rooms, history, "", alter).await
     }
 
+    /// Returns a house with both.
+    pub async fn altered_with_lines(
+        rooms: Vec<Room>,
+        history: Arc<dyn History>,
+        lines: &str,
+        alter: impl FnOnce(&mut Gateway),
+    ) -> Self {
+        Self::built(rooms, history, lines, alter).await
+    }
+
     async fn built(
         rooms: Vec<Room>,
         history: Arc<dyn History>,

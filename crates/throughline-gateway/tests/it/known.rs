@@ -207,8 +207,12 @@ fn assert_same(lists: &[String], expected: &[String], what: &str) {
 
 /// Has two agents do the same, and returns how many requests were not read whole.
 async fn compare(dialect: Dialect, steps: &[Step]) -> u64 {
-    let mut knowing = Agent::new(dialect, "").await;
-    let mut unknowing = Agent::new(dialect, "limits = { known_bytes = 0 }").await;
+    compare_with(dialect, steps, "").await
+}
+
+async fn compare_with(dialect: Dialect, steps: &[Step], lines: &str) -> u64 {
+    let mut knowing = Agent::new(dialect, lines).await;
+    let mut unknowing = Agent::new(dialect, &format!("{lines}\nlimits = {{ known_bytes = 0 }}")).await;
     for (number, step) in steps.iter().enumerate() {
         knowing.take(*step, number).await;
         unknowing.take(*step, number).await;
@@ -248,4 +252,18 @@ fn what_is_known_changes_nothing_but_the_cost() {
             Ok(())
         })
         .unwrap();
+}
+
+/// What is known spares reading until the planner has to look at everything, and both agree about what is sent.
+#[tokio::test]
+async fn a_history_that_outgrows_its_budget_is_planned_as_if_nothing_were_known() {
+    for dialect in Dialect::ALL {
+        for backend in Dialect::ALL {
+            let steps: Vec<Step> =
+                std::iter::once(Step::Switch(backend)).chain(std::iter::repeat_n(Step::GoOn, 24)).collect();
+            let abridged =
+                compare_with(dialect, &steps, "history = { budget = 13000, recall = false }").await;
+            assert!(abridged < 20, "{dialect} to {backend}: {abridged} were not read whole");
+        }
+    }
 }

@@ -2,7 +2,9 @@
 
 use crate::budget::{PAIRS, whole, with_pairs};
 use crate::client::{Answer, Client};
+use crate::conformance::framed;
 use crate::house::{House, Room};
+use crate::stream::check_stream;
 use serde_json::{Value, json};
 use throughline_core::Dialect;
 use throughline_core::plan::Handle;
@@ -84,6 +86,48 @@ fn assert_over(answer: &Answer, dialect: Dialect) {
         Dialect::Responses => answer.raw.matches("event: response.created").count(),
     };
     assert!(starts <= 1, "one answer begins once: {}", answer.raw);
+    assert_valid(&answer.raw, dialect);
+}
+
+/// Asserts that a streamed answer is one that the dialect's own provider could have sent.
+fn assert_valid(raw: &str, dialect: Dialect) {
+    if raw.starts_with('{') {
+        return;
+    }
+    let data = raw.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
+    let events: Vec<Value> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
+    match dialect {
+        Dialect::Responses => drop(check_stream(&framed(raw))),
+        Dialect::Chat => {
+            let endings = events.iter().filter(|event| event["choices"][0]["finish_reason"].is_string());
+            assert_eq!(endings.count(), 1, "{raw}");
+            assert!(events.iter().all(|event| event["id"] == events[0]["id"]), "{raw}");
+            assert!(events.iter().all(|event| event["object"] == "chat.completion.chunk"), "{raw}");
+        }
+        Dialect::Messages => {
+            let (mut open, mut next) = (None, 0);
+            for event in &events {
+                let index = event["index"].as_u64();
+                match event["type"].as_str().unwrap() {
+                    "content_block_start" => {
+                        assert_eq!((open, index), (None, Some(next)), "{raw}");
+                        open = index;
+                        next += 1;
+                    }
+                    "content_block_delta" => assert_eq!(open, index, "{raw}"),
+                    "content_block_stop" => assert_eq!(open.take(), index, "{raw}"),
+                    kind => assert_eq!(open, None, "{kind} within a block: {raw}"),
+                }
+            }
+            let kinds = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+            assert_eq!(
+                (kinds("message_start"), kinds("message_delta"), kinds("message_stop")),
+                (1, 1, 1),
+                "{raw}"
+            );
+            assert_eq!(events.last().unwrap()["type"], "message_stop", "{raw}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -92,12 +136,9 @@ async fn a_model_has_back_what_was_taken_out_by_handle_and_by_search() {
         let (dialect, _, _) = way;
         let (house, mut client) = scripted(way, LINES, |client| {
             let mut first = json!({"calls": [recall(&json!({"handle": handle(client)}))]});
-            // Other clients have one text where there were two, and are not recognised by it.
-            if dialect == Dialect::Responses {
-                first["text"] = json!("Let me look.");
-            }
+            first["text"] = json!("Let me look.");
             let search = recall(&json!({"query": "HANDLER_3_7 compute(7)"}));
-            json!({"turns": [first, {"calls": [search]}, {"quote": true}, {"text": "Bye."}]})
+            json!({"turns": [first, {"calls": [search]}, {"quote": true}, {"text": "Bye."}], "then": "last"})
         })
         .await;
         let handle = handle(&client);
@@ -106,7 +147,7 @@ async fn a_model_has_back_what_was_taken_out_by_handle_and_by_search() {
         assert_over(&first, dialect);
         let text = first.text(dialect);
         assert!(text.contains(&handle) && text.contains("fn handler_3_7()"), "{way:?}: {text}");
-        assert_eq!(text.contains("Let me look."), dialect == Dialect::Responses, "{text}");
+        assert!(text.contains("Let me look."), "{text}");
         let sent = bodies(&house);
         assert_eq!(sent.len(), 3, "{way:?}");
         assert!(
@@ -123,6 +164,19 @@ async fn a_model_has_back_what_was_taken_out_by_handle_and_by_search() {
         let conversation = |answer: &Answer| answer.header("x-throughline-conversation").to_owned();
         assert_eq!(conversation(&first), conversation(&second), "{way:?}");
         assert_eq!(whole(bodies(&house).last().unwrap(), FILE..FILE + 1), 1, "{way:?}: it is shown again");
+        let list = |body: &str| {
+            let body: Value = serde_json::from_str(body).unwrap();
+            body.get("input").or(body.get("messages")).unwrap().as_array().unwrap().clone()
+        };
+        let (before, now) = (list(&sent[0]), list(bodies(&house).last().unwrap()));
+        assert_eq!(
+            now[..before.len()],
+            before,
+            "{way:?}: what was decided before a recall is decided after it"
+        );
+        client.say("And then?");
+        client.ask("own").await;
+        assert_eq!(whole(bodies(&house).last().unwrap(), FILE..FILE + 1), 1, "{way:?}: and once more");
         house.assert_nothing_refused();
         house.stop().await;
     }
@@ -142,6 +196,7 @@ async fn recall_beside_the_clients_own_calls() {
         let calls = first.calls(dialect);
         assert_eq!(calls.len(), 1, "{way:?}: {}", first.raw);
         assert!(calls[0].name == "read_file" && !first.raw.contains("recall"), "{}", first.raw);
+        assert_valid(&first.raw, dialect);
         assert_eq!(bodies(&house).len(), 1);
         client.result(&calls[0].id, "the new file");
         let second = client.ask("own").await;
@@ -256,6 +311,87 @@ async fn what_cannot_be_recalled_is_explained_to_the_model() {
         let text = client.ask("own").await.text(Dialect::Messages);
         assert!(text.contains(words), "{text}");
         house.assert_nothing_refused();
+        house.stop().await;
+    }
+}
+
+/// A client has what was said before and after a recall as one text; the record goes on behind it all the same,
+/// and has it once.
+#[tokio::test]
+async fn an_answer_around_a_recall_is_recognised_and_not_recorded_anew() {
+    for way in ways().filter(|(_, backend, _)| *backend == Dialect::Chat) {
+        let (dialect, _, _) = way;
+        let (house, mut client) = scripted(way, LINES, |client| {
+            let own = json!({"name": "read_file", "arguments": {"path": "new.rs"}});
+            let recalls =
+                json!({"text": "Let me look.", "calls": [recall(&json!({"handle": handle(client)}))]});
+            json!({"turns": [recalls, {"text": "One more file.", "calls": [own]}, {"quote": true}], "then": "last"})
+        })
+        .await;
+        let first = client.ask("own").await;
+        let calls = first.calls(dialect);
+        client.result(&calls[0].id, "the new file");
+        let second = client.ask("own").await;
+        client.say("Go on.");
+        client.ask("own").await;
+        house.assert_nothing_refused();
+        let id = second.header("x-throughline-conversation");
+        let url = format!("{}/api/conversations/{id}", house.url);
+        let record = reqwest::get(url).await.unwrap().text().await.unwrap();
+        assert_eq!(record.matches("One more file.").count(), 1, "{way:?}: {record}");
+        assert_eq!(record.matches("Let me look.").count(), 1, "{way:?}: {record}");
+        house.stop().await;
+    }
+}
+
+/// What follows a recall is asked for again like everything else, for as long as nothing of it has come.
+#[tokio::test]
+async fn the_rest_of_a_turn_falls_back_to_another_backend() {
+    let pairs = [(Dialect::Chat, Dialect::Messages), (Dialect::Messages, Dialect::Responses)];
+    let all = pairs.into_iter().chain([(Dialect::Responses, Dialect::Chat)]);
+    for ((dialect, other), stream) in all.flat_map(|pair| [(pair, false), (pair, true)]) {
+        let mut client = with_pairs("http://nowhere", dialect, PAIRS);
+        client.stream = stream;
+        let recalls = json!({"text": "Let me look.", "calls": [recall(&json!({"handle": handle(&client)}))]});
+        let fails = json!({"error": {"status": 500, "message": "out of order"}});
+        let script = |turns: Value| Script::parse(&json!({"turns": turns}).to_string()).unwrap();
+        let mut first = Room::new("own", dialect);
+        first.lines = "fallback = [\"other\"]\nhistory = { budget = 7000 }";
+        first.options.script = Some(script(json!([recalls, fails])));
+        let mut second = Room { lines: LINES, ..Room::new("other", other) };
+        second.options.script = Some(script(json!([{"text": "So that is it."}])));
+        let house = House::new(vec![first, second]).await;
+        client = client.at(&house.url);
+        let answer = client.ask("own").await;
+        assert_over(&answer, dialect);
+        let text = answer.text(dialect);
+        assert!(
+            text.contains("Let me look.") && text.contains("So that is it."),
+            "{dialect} {stream}: {text}"
+        );
+        assert!(!answer.raw.contains("out of order"), "{}", answer.raw);
+        let sent = house.recorded("other").pop().unwrap();
+        assert_eq!((sent.status, whole(&sent.body, FILE..FILE + 1)), (200, 1), "{}", sent.body);
+        house.stop().await;
+    }
+}
+
+/// If nobody brings the rest, the client is told so, once, in its own dialect.
+#[tokio::test]
+async fn a_turn_whose_rest_does_not_come_fails() {
+    for (dialect, stream) in Dialect::ALL.into_iter().flat_map(|dialect| [(dialect, false), (dialect, true)])
+    {
+        let (house, client) = scripted((dialect, dialect, stream), LINES, |client| {
+            let recalls =
+                json!({"text": "Let me look.", "calls": [recall(&json!({"handle": handle(client)}))]});
+            json!({"turns": [recalls, {"error": {"status": 500, "message": "out of order"}}]})
+        })
+        .await;
+        let request = client.body("own");
+        let answer = client.post_raw(&request).await;
+        assert_eq!(answer.0, if stream { 200 } else { 502 }, "{}", answer.1);
+        assert_eq!(answer.1.matches("out of order").count(), usize::from(!stream).max(1), "{}", answer.1);
+        assert!(!answer.1.contains("recall"), "{}", answer.1);
         house.stop().await;
     }
 }

@@ -26,7 +26,7 @@ pub(super) const REQUEST: &[Field] = &[
     may("inference_geo", Shape::Text),
     may("speed", Shape::Text),
     may("container", Shape::TextOr(&CONTAINER)),
-    may("context_management", Shape::Object(&[may("edits", Shape::List(&Shape::Tagged(&[])))])),
+    may("context_management", Shape::Object(&[may("edits", Shape::List(&EDIT))])),
     may("mcp_servers", Shape::List(&MCP_SERVER)),
     CACHE_CONTROL,
 ];
@@ -54,6 +54,46 @@ const THINKING: Shape = Shape::Tagged(&[
 ]);
 
 const FORMAT: Shape = Shape::Tagged(&[("json_schema", &[must("schema", ANY_OBJECT)])]);
+
+/// What is to be done with the history when it grows.
+const EDIT: Shape = Shape::Tagged(&[
+    (
+        "clear_tool_uses_20250919",
+        &[
+            may("trigger", Shape::Tagged(&[("input_tokens", AMOUNT), ("tool_uses", AMOUNT)])),
+            may("keep", Shape::Tagged(&[("tool_uses", &[must("value", at_least(0))])])),
+            may("clear_at_least", Shape::Tagged(&[("input_tokens", &[must("value", at_least(0))])])),
+            may("exclude_tools", TEXTS),
+            may("clear_tool_inputs", Shape::Such(flag_or_names)),
+        ],
+    ),
+    ("clear_thinking_20251015", &[may("keep", Shape::Such(turns))]),
+    (
+        "compact_20260112",
+        &[
+            may("trigger", Shape::Tagged(&[("input_tokens", AMOUNT)])),
+            may("pause_after_compaction", Shape::Flag),
+            may("instructions", Shape::Text),
+        ],
+    ),
+]);
+const AMOUNT: &[Field] = &[must("value", at_least(1))];
+
+fn flag_or_names(node: Node<'_>) -> Result<(), DecodeError> {
+    match node.kind() {
+        Kind::Bool => Ok(()),
+        Kind::Array => node.items().try_for_each(|name| name.expect_str().map(drop)),
+        kind => Err(node.error(format!("must be true, false or an array of tool names, not {kind}"))),
+    }
+}
+
+fn turns(node: Node<'_>) -> Result<(), DecodeError> {
+    match node.kind() {
+        Kind::String if node.is_str("all") => Ok(()),
+        Kind::Object => shape::check_tagged(node, &[("thinking_turns", AMOUNT)]),
+        _ => Err(node.error("must be `all` or an object with a number of `thinking_turns`".to_owned())),
+    }
+}
 
 const CONTAINER: Shape = Shape::Object(&[may("id", Shape::Text), may("skills", Shape::List(&ANY_OBJECT))]);
 

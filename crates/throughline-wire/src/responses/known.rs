@@ -34,8 +34,11 @@ pub(super) const REQUEST: &[Field] = &[
     may("prompt_cache_key", Shape::Text),
     may("prompt_cache_retention", Shape::Text),
     may("service_tier", Shape::Text),
-    may("context_management", Shape::List(&ANY_OBJECT)),
+    may("context_management", Shape::List(&EDIT)),
 ];
+
+/// What is to be done with the history when it grows.
+const EDIT: Shape = Shape::Tagged(&[("compaction", &[may("compact_threshold", at_least(1))])]);
 
 /// A choice among some of the tools.
 pub(super) const ALLOWED_TOOLS: &[Field] =
