@@ -4,6 +4,7 @@ use super::{Stage, call, read, scripted, workbench};
 use serde_json::{Value, json};
 use throughline_core::{Dialect, Outcome};
 use throughline_gateway::config::Approve;
+use throughline_gateway::turn::{self, Minted, Nobody};
 use throughline_sim::SimOptions;
 
 #[tokio::test]
@@ -175,5 +176,23 @@ async fn a_second_model_composes_the_answer_and_the_raw_results_stay() {
             "{dialect}"
         );
         stage.house.assert_nothing_refused();
+    }
+}
+
+#[tokio::test]
+async fn what_is_to_be_taken_out_of_the_record_is_taken_out_of_what_tools_return() {
+    for dialect in Dialect::ALL {
+        let turns = json!([{"calls": [read("a.txt")]}, {"text": "Done."}]);
+        let lines = "\n[[privacy.redact]]\nname = \"letter\"\npattern = \"alpha\"\n";
+        let stage = Stage::with(dialect, scripted(&turns), lines).await;
+        let task = stage.task("Read a.txt").await;
+        let (gateway, mut watch) = (&stage.house.gateway, Nobody);
+        let driven = turn::drive(gateway, &task, &*stage.hands, &mut Minted, &mut watch, &stage.cancel).await;
+        assert_eq!(driven.unwrap().conclusion.word(), "completed", "{dialect}");
+        assert!(stage.sent()[1].to_string().contains("alpha"), "{dialect}: the model is told");
+        let returned = stage.returned().await;
+        assert_eq!(returned.len(), 1, "{dialect}");
+        assert!(returned[0].1.contains("[redacted:letter]"), "{dialect}: {returned:?}");
+        assert!(!stage.events().await.iter().any(|event| event.data.contains("alpha")), "{dialect}");
     }
 }
