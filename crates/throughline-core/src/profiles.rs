@@ -96,6 +96,7 @@ impl Rules {
     fn gemini() -> Self {
         Self {
             name: Text::from_static("gemini"),
+            call_id: NameRule::up_to(64, Charset::Word),
             unique_call_ids: true,
             object_arguments: true,
             custom_tools: false,

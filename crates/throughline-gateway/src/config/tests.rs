@@ -283,7 +283,7 @@ fn a_backend_is_checked_whole() {
         ("api_key = \"file:key.txt\"", "key.txt cannot be read"),
         ("fallback = [\"b\"]", "backends[0].fallback: no backend is called `b`"),
         ("fallback = [\"a\"]", "`a` cannot stand in for itself"),
-        ("rules = \"anthropic\"", "backends[0].rules: no rules `anthropic` for chat"),
+        ("rules = \"anthropic\"", "backends[0].profile: no profile `anthropic` for chat"),
         ("models = { \"x\" = \"y-*\" }", "backends[0].models: `y-*`"),
         ("headers = { host = \"x\" }", "backends[0].headers: `host` is set by the connection"),
         ("headers = { \"a b\" = \"x\" }", "`a b` is not the name of a header"),

@@ -100,8 +100,10 @@ async fn a_backend_that_knows_the_field_is_sent_it_as_it_came() {
     assert_eq!(body["context_management"], edits);
     assert_eq!(whole(&body.to_string(), 0..PAIRS), PAIRS);
     // Another dialect has no such field, whatever the backend knows.
+    let mut client = with_pairs(&house.url, Dialect::Messages, PAIRS);
     client.headers.push(("x-throughline-conversation", "another".to_owned()));
-    client.post(&client.body("chat")).await;
+    client.extra = json!({"context_management": edits});
+    client.ask("chat").await;
     assert_eq!(whole(&house.recorded("chat")[0].body, 0..PAIRS), 3);
     let mut client = with_pairs(&house.url, Dialect::Responses, PAIRS);
     let edits = json!([{"type": "compaction", "compact_threshold": 5000}]);
