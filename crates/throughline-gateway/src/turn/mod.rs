@@ -5,7 +5,7 @@
 //! since the answer that made it is; its result is there before the next call runs, and what is asked before it is
 //! sent.
 //!
-//! What the history has no place for goes into the recording as [notes](note), beside the events of the provider:
+//! What the history has no place for goes into the recording as notes, beside the events of the provider:
 //! with what the turn began, how long tools took, how it ended. So the turn can be [replayed](replay).
 
 pub mod compose;
