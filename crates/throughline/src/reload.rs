@@ -99,10 +99,11 @@ fn put_into_effect(gateway: &Gateway, loaded: Result<Config, ConfigErrors>) {
     let config = match loaded {
         Ok(config) => config,
         Err(errors) => {
+            // Counted first: whoever reads the log then finds it counted.
+            gateway.telemetry.reloaded(false);
             for problem in &errors.0 {
                 tracing::error!(%problem, "the configuration was refused; the one before holds");
             }
-            gateway.telemetry.reloaded(false);
             return;
         }
     };
