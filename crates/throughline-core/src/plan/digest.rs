@@ -27,12 +27,19 @@ pub(super) struct Gone {
     pub range: Option<HandleRange>,
 }
 
+impl Gone {
+    /// Returns how many pairs are gone.
+    pub const fn pairs(&self) -> usize {
+        self.summarised.len() + self.repeated
+    }
+}
+
 /// Tells what is gone, in about that many characters.
 pub(super) fn digest(survey: &Survey<'_>, gone: &Gone, chars_max: usize) -> String {
     let pairs = &gone.summarised;
     let how = gone.range.map_or_else(String::new, |range| format!("; recall {range} lists them"));
     let why = if pairs.is_empty() { ", as later ones show the same" } else { "" };
-    let mut text = format!("{HEADING}, {} tool calls, left out here{why}{how}]", pairs.len() + gone.repeated);
+    let mut text = format!("{HEADING}, {} tool calls, left out here{why}{how}]", gone.pairs());
     let share = chars_max / 4;
     for (kind, intro) in [
         (ToolKind::Read, "Read"),

@@ -41,14 +41,17 @@ pub(super) struct Step<'d, 'a> {
     relations: Relations,
     /// The first of the rounds that stay as they are.
     recent: usize,
+    /// How many pairs the summary tells of as it stands.
+    told: usize,
 }
 
 impl<'d, 'a> Step<'d, 'a> {
     pub fn new(draft: &'d mut Draft<'a>, budget: &'d Budget, goal: Tokens, unseen: Tokens) -> Self {
         let relations = relations(draft.survey);
         let recent = draft.survey.rounds.len();
-        let mut step = Self { draft, budget, goal, unseen, relations, recent };
+        let mut step = Self { draft, budget, goal, unseen, relations, recent, told: 0 };
         step.recent = step.recent();
+        step.told = if step.draft.span.is_some() { step.gone().pairs() } else { 0 };
         step
     }
 
@@ -78,6 +81,9 @@ impl<'d, 'a> Step<'d, 'a> {
         self.summarise_while(|draft| draft.total().less(target));
         if !fits(self.draft) {
             self.cut_recent(target);
+        }
+        if !fits(self.draft) {
+            self.shorten_summary();
         }
         if !fits(self.draft) {
             self.leave_out_words(target);
@@ -121,11 +127,12 @@ impl<'d, 'a> Step<'d, 'a> {
 
     /// Leaves out what later rounds show anew, unless the line that says so takes more.
     fn leave_out_superseded(&mut self) {
-        let before = (self.draft.taken.clone(), self.draft.span.clone(), self.draft.total());
+        let before = (self.draft.taken.clone(), self.draft.span.clone(), self.told);
+        let size = self.draft.total();
         self.leave_out_repeated();
         self.summarise();
-        if self.draft.total() > before.2 {
-            (self.draft.taken, self.draft.span) = (before.0, before.1);
+        if self.draft.total() > size {
+            (self.draft.taken, self.draft.span, self.told) = before;
         }
     }
 
@@ -270,13 +277,16 @@ impl<'d, 'a> Step<'d, 'a> {
         gone
     }
 
-    /// Writes the summary of all rounds that are left out.
+    /// Writes the summary of all rounds that are left out, unless the one that there is tells of all of them: only
+    /// with the room it would tell them in other words, and the prompt's prefix would change for nothing.
     fn summarise(&mut self) {
         let gone = self.gone();
         // What later rounds show anew needs no words where it cannot be had back.
-        if gone.summarised.is_empty() && gone.range.is_none() {
+        let is_silent = gone.summarised.is_empty() && gone.range.is_none();
+        if is_silent || gone.pairs() == self.told {
             return;
         }
+        self.told = gone.pairs();
         let tokens = self.goal.percent(SUMMARY_SHARE).0.min(SUMMARY_TOKENS_MAX);
         let chars = usize::try_from(tokens * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
         let mut text = digest::digest(self.survey(), &gone, chars);
@@ -286,6 +296,17 @@ impl<'d, 'a> Step<'d, 'a> {
             text = format!("{}\n{text}", words.trim_end());
         }
         self.draft.set_span(text);
+    }
+
+    /// Writes the summary anew for the room that there is now, if that makes it smaller.
+    fn shorten_summary(&mut self) {
+        let before = self.draft.span.clone();
+        let size = self.draft.total();
+        self.told = 0;
+        self.summarise();
+        if self.draft.total() > size {
+            self.draft.span = before;
+        }
     }
 
     /// Masks results, from the oldest on.

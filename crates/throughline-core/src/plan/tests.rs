@@ -102,6 +102,27 @@ fn budgets() -> impl Strategy<Value = Budget> {
         .prop_map(|(prompt, tools, policy)| Budget { policy, ..budget(prompt, tools) })
 }
 
+/// The threshold is smaller than what is told of the rounds that are left out, so that every request passes it again;
+/// at the second, the results that the model had not seen were cut, and another goal is left.
+#[test]
+fn a_summary_that_tells_of_all_is_not_told_in_other_words() {
+    let go =
+        |speaks, calls: &[_], user_after| Go { thinks: false, speaks, calls: calls.to_vec(), user_after };
+    let entries = history(&[
+        go(false, &[(2, 0, 6, true)], false),
+        go(false, &[(1, 0, 6, true), (3, 0, 0, false), (2, 2, 0, false)], false),
+        go(true, &[(5, 0, 6, true)], false),
+        go(false, &[(0, 0, 0, false), (2, 1, 0, false)], true),
+        go(true, &[(1, 0, 38, false), (2, 0, 56, false)], false),
+    ]);
+    let budget = budget(Some(456), Some(200));
+    let plan = planned(&entries, &budget, &Decisions::default()).unwrap();
+    assert!(plan.tool_history > Tokens(200), "over the threshold still: {}", plan.tool_history);
+    let again = planned(&entries, &budget, &plan.decisions).unwrap();
+    assert_eq!(again.decisions.span(), plan.decisions.span());
+    assert!(!again.is_step, "the prompt's prefix is what it was");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
