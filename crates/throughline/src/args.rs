@@ -1,33 +1,45 @@
 //! The command line as it is typed.
 
-use clap::{Parser, Subcommand, ValueEnum};
+#[cfg(test)]
+mod documented;
+mod names;
+
+use crate::completion::{backends, clients, conversations};
+use clap::{Parser, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
+pub use names::{
+    AgentName, ApproveName, ChatProfile, Color, DialectName, EmbedName, FormName, PolicyName, ReasoningName,
+    StrategyName, View,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use throughline_carry::Agent;
-use throughline_core::plan::Policy;
-use throughline_core::{BriefOptions, Dialect, EmbedForm, ForeignReasoning, Strategy};
-use throughline_gateway::config::Approve;
-use throughline_sim::Provider;
+use throughline_core::{BriefOptions, EmbedForm, ForeignReasoning, Strategy};
+
+/// Where what every command accepts stands in the help.
+const GLOBAL: &str = "Global options";
 
 /// Owns the tool history of LLM agents: any client, any backend, switch whenever you like.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 pub struct Args {
     /// When to use colours
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
     pub color: Color,
     /// Say nothing but errors
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
     pub quiet: bool,
     /// The configuration file [default: throughline.toml here, else in the user's configuration directory]
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
     /// The directory that history is kept in [default: the user's data directory]
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, help_heading = GLOBAL)]
     pub data: Option<PathBuf>,
-    /// Print JSON instead of text
-    #[arg(long, global = true)]
+    /// Print JSON instead of text, one value on each line
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
+    /// Print long output at once, instead of a screen at a time
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub no_pager: bool,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -82,6 +94,7 @@ pub enum Command {
     /// file is printed. Keys are referred to and never printed.
     Env {
         /// The client; without one, those that are known are listed
+        #[arg(add = ArgValueCandidates::new(clients))]
         client: Option<String>,
         /// The address that `serve` was given [default: what the configuration says, else 127.0.0.1:4141]
         #[arg(long, value_name = "ADDR")]
@@ -99,6 +112,7 @@ pub enum Command {
     /// Show a conversation
     Show {
         /// Its id, or the beginning of it
+        #[arg(add = ArgValueCandidates::new(conversations))]
         id: String,
         /// What to show of it
         #[arg(long, default_value = "talk")]
@@ -114,7 +128,7 @@ pub enum Command {
     /// A gateway may be running. What was deleted cannot be had back, except from a backup.
     Rm {
         /// Their ids, or the beginnings of them
-        #[arg(required = true)]
+        #[arg(required = true, add = ArgValueCandidates::new(conversations))]
         id: Vec<String>,
     },
     /// Look after the history: check, copy, move, thin out
@@ -167,6 +181,14 @@ pub enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages, one for each command
+    ///
+    /// Without a directory, the page of the program itself goes to standard output; `throughline man | man -l -`
+    /// shows it.
+    Man {
+        /// The directory to write them to, such as ~/.local/share/man/man1
+        dir: Option<PathBuf>,
+    },
 }
 
 /// What to have done.
@@ -191,7 +213,7 @@ pub struct ChatArgs {
 #[derive(Debug, clap::Args)]
 pub struct TalkArgs {
     /// The backend, or BACKEND/MODEL [default: the active one]
-    #[arg(long, value_name = "BACKEND")]
+    #[arg(long, value_name = "BACKEND", add = ArgValueCandidates::new(backends))]
     pub backend: Option<String>,
     /// The model [default: the backend's own]
     #[arg(long)]
@@ -206,7 +228,7 @@ pub struct TalkArgs {
     #[arg(long, value_name = "WHAT")]
     pub approve: Option<ApproveName>,
     /// Go on with this conversation: its id, or the beginning of it
-    #[arg(long = "continue", value_name = "ID")]
+    #[arg(long = "continue", value_name = "ID", add = ArgValueCandidates::new(conversations))]
     pub continued: Option<String>,
     /// An image to begin with, may be repeated
     #[arg(long, value_name = "FILE")]
@@ -217,6 +239,7 @@ pub struct TalkArgs {
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
     /// The run, by the id that `run` printed; or a conversation, for all its runs
+    #[arg(add = ArgValueCandidates::new(conversations))]
     pub run: String,
     /// Another configuration to replay it under, or another version of this program to replay it with
     #[arg(long, value_name = "FILE")]
@@ -227,10 +250,10 @@ pub struct ReplayArgs {
 #[derive(Debug, clap::Args)]
 pub struct UseArgs {
     /// The backend, and the model if it is not to be the one that requests ask for
-    #[arg(value_name = "BACKEND[/MODEL]", required_unless_present = "clear")]
+    #[arg(value_name = "BACKEND[/MODEL]", required_unless_present = "clear", add = ArgValueCandidates::new(backends))]
     pub backend: Option<String>,
     /// Only in this conversation: its id, or the beginning of it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = ArgValueCandidates::new(conversations))]
     pub conversation: Option<String>,
     /// Take the switch back
     #[arg(long, conflicts_with = "backend")]
@@ -249,7 +272,7 @@ pub struct SearchArgs {
     #[arg(long)]
     pub failed: bool,
     /// Only in this conversation: its id, or the beginning of it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = ArgValueCandidates::new(conversations))]
     pub conversation: Option<String>,
     /// How many at most
     #[arg(long, value_name = "N", default_value = "20")]
@@ -297,7 +320,7 @@ pub struct WhichArgs {
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,
     /// This one: its id, or the beginning of it; may be repeated
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = ArgValueCandidates::new(conversations))]
     pub conversation: Vec<String>,
 }
 
@@ -313,19 +336,6 @@ pub struct PruneArgs {
     /// Give the space back to the file system afterwards; takes as long as copying the rest, and writers wait
     #[arg(long, conflicts_with = "dry_run")]
     pub shrink: bool,
-}
-
-/// What to show of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum View {
-    /// What user and model said
-    Talk,
-    /// Every entry: instructions, thoughts, calls, results, and where each came from
-    Full,
-    /// Each tool call with its result, and how it stands
-    Pairs,
-    /// Each exchange: attempts, changes, and the body that was sent, to the byte
-    Sent,
 }
 
 /// What to do with the configuration.
@@ -370,6 +380,7 @@ pub struct ImportArgs {
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
     /// The conversation: its id, or the beginning of it
+    #[arg(add = ArgValueCandidates::new(conversations))]
     pub id: String,
     /// What to write
     #[arg(long, value_name = "FORM")]
@@ -412,38 +423,6 @@ pub struct CarryArgs {
     /// Write what could not be carried as it was, and why, to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-}
-
-/// An agent, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum AgentName {
-    /// Claude Code
-    ClaudeCode,
-    /// Codex
-    Codex,
-    /// opencode
-    Opencode,
-}
-
-/// What a conversation can be written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormName {
-    /// A session of Claude Code
-    ClaudeCode,
-    /// A session of Codex
-    Codex,
-    /// A session that opencode imports
-    Opencode,
-    /// A request body of OpenAI Responses
-    Responses,
-    /// A request body of Anthropic Messages
-    Messages,
-    /// A request body of Chat Completions
-    Chat,
-    /// A document for people
-    Markdown,
-    /// Our own form, which loses nothing
-    Jsonl,
 }
 
 /// How to translate.
@@ -536,17 +515,6 @@ pub struct BriefArgs {
     pub file: Option<PathBuf>,
 }
 
-/// A policy, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum PolicyName {
-    /// Everything, the gentlest first
-    Default,
-    /// No excerpts: old results are masked
-    Mask,
-    /// Nothing: what does not fit is an error
-    Off,
-}
-
 /// How the demo is shown.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct DemoArgs {
@@ -588,172 +556,6 @@ pub struct SimArgs {
     /// What ids and seals are made from: backends with equal seeds accept each other's seals
     #[arg(long, default_value = "sim")]
     pub seed: String,
-}
-
-/// What somebody must agree to, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ApproveName {
-    /// Changes of files, and commands
-    Ask,
-    /// Commands only; files are changed without asking
-    Edits,
-    /// Nothing: everything is done
-    All,
-    /// Nobody is asked, and nothing but reading is done
-    None,
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Color {
-    /// On a terminal
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
-/// A dialect, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum DialectName {
-    /// OpenAI Responses / OpenResponses
-    Responses,
-    /// Anthropic Messages
-    Messages,
-    /// Chat Completions
-    Chat,
-}
-
-/// A strategy, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum StrategyName {
-    /// As tool calls and results
-    Native,
-    /// As text in the user's role
-    TextEmbed,
-}
-
-/// A form of text-embed, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum EmbedName {
-    /// A heading and the result
-    Plain,
-    /// Comments that name call and result
-    Comments,
-}
-
-/// What becomes of foreign reasoning, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ReasoningName {
-    /// Left out
-    Drop,
-    /// What is readable of it becomes text
-    AsText,
-}
-
-/// Whose rules hold for Chat Completions, as users write it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ChatProfile {
-    /// OpenAI's
-    OpenaiChat,
-    /// Mistral's
-    Mistral,
-    /// Those of local servers with a strict template
-    StrictChat,
-    /// OpenRouter's
-    Openrouter,
-    /// Those of Vercel's AI Gateway
-    Vercel,
-    /// DeepSeek's
-    Deepseek,
-    /// Moonshot's
-    Kimi,
-    /// Z.ai's
-    Glm,
-    /// Those of Gemini's compatible endpoint
-    Gemini,
-    /// vLLM's
-    Vllm,
-    /// Those of llama.cpp's server
-    LlamaCpp,
-    /// Ollama's
-    Ollama,
-    /// LM Studio's
-    LmStudio,
-}
-
-impl Color {
-    /// Makes this the choice for everything that is printed.
-    pub fn write_global(self) {
-        match self {
-            Self::Auto => anstream::ColorChoice::Auto,
-            Self::Always => anstream::ColorChoice::Always,
-            Self::Never => anstream::ColorChoice::Never,
-        }
-        .write_global();
-    }
-}
-
-impl From<ApproveName> for Approve {
-    fn from(name: ApproveName) -> Self {
-        match name {
-            ApproveName::Ask => Self::Ask,
-            ApproveName::Edits => Self::Edits,
-            ApproveName::All => Self::All,
-            ApproveName::None => Self::None,
-        }
-    }
-}
-
-impl From<DialectName> for Dialect {
-    fn from(name: DialectName) -> Self {
-        match name {
-            DialectName::Responses => Self::Responses,
-            DialectName::Messages => Self::Messages,
-            DialectName::Chat => Self::Chat,
-        }
-    }
-}
-
-impl From<PolicyName> for Policy {
-    fn from(name: PolicyName) -> Self {
-        match name {
-            PolicyName::Default => Self::Default,
-            PolicyName::Mask => Self::Mask,
-            PolicyName::Off => Self::Off,
-        }
-    }
-}
-
-impl From<AgentName> for Agent {
-    fn from(name: AgentName) -> Self {
-        match name {
-            AgentName::ClaudeCode => Self::ClaudeCode,
-            AgentName::Codex => Self::Codex,
-            AgentName::Opencode => Self::Opencode,
-        }
-    }
-}
-
-impl From<ChatProfile> for Provider {
-    fn from(profile: ChatProfile) -> Self {
-        match profile {
-            ChatProfile::OpenaiChat => Self::OpenAiChat,
-            ChatProfile::Mistral => Self::Mistral,
-            ChatProfile::StrictChat => Self::StrictChat,
-            ChatProfile::Openrouter => Self::OpenRouter,
-            ChatProfile::Vercel => Self::Vercel,
-            ChatProfile::Deepseek => Self::DeepSeek,
-            ChatProfile::Kimi => Self::Kimi,
-            ChatProfile::Glm => Self::Glm,
-            ChatProfile::Gemini => Self::Gemini,
-            ChatProfile::Vllm => Self::Vllm,
-            ChatProfile::LlamaCpp => Self::LlamaCpp,
-            ChatProfile::Ollama => Self::Ollama,
-            ChatProfile::LmStudio => Self::LmStudio,
-        }
-    }
 }
 
 impl ConvertArgs {

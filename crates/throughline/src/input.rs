@@ -12,7 +12,7 @@ pub fn read(file: Option<&Path>) -> Result<Arc<str>, CommandError> {
         Some(file) => (file.display().to_string(), std::fs::read(file).map(|read| bytes = read)),
         None => ("standard input".to_owned(), std::io::stdin().lock().read_to_end(&mut bytes).map(drop)),
     };
-    read.map_err(|source| CommandError::File { path: name.clone(), source })?;
+    read.map_err(|source| CommandError::file(&name, source))?;
     String::from_utf8(bytes).map(Arc::from).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         CommandError::bad_input(format!("{name}: not UTF-8 (at byte {offset})"))

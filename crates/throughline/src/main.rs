@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod completion;
 mod exit;
 mod input;
 mod output;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     if typed.next().is_some_and(|first| first == commands::CONFINED_SHELL) {
         return throughline_tools::confined_shell_main(typed);
     }
+    completion::answer();
     let args = args::Args::parse();
     args.color.write_global();
     match commands::run(&args) {

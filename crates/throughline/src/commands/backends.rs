@@ -3,13 +3,12 @@
 use super::history;
 use crate::args::Args;
 use crate::exit::CommandError;
-use crate::output::{self, Ink};
+use crate::output::{self, Cell, Column, Ink, Table, Tone, json_line};
 use throughline_gateway::config::Config;
 use throughline_gateway::gateway::now;
 use throughline_gateway::routing::Listings;
 use throughline_gateway::{switch, view};
 use throughline_store::{Learned, Moment, Scope, Standing};
-use throughline_wire::json::Writer;
 
 /// Prints the backends.
 pub fn run(args: &Args) -> Result<(), CommandError> {
@@ -17,50 +16,72 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
     let history = history::open_to_read(&config)?;
     let standing = history::wait(async { Ok(history.standing().await?) })?;
     if args.json {
-        let mut writer = Writer::new();
         // Which models a backend lists, in full, only a gateway that has asked it knows.
-        view::write_backends(&mut writer, &config, &standing, &Listings::new(), now());
-        return output::print(&format!("{}\n", writer.into_string()));
+        let write =
+            |writer: &mut _| view::write_backends(writer, &config, &standing, &Listings::new(), now());
+        return output::print(&json_line(write));
     }
     let ink = Ink::of_stdout();
-    let rows: Vec<[String; 5]> = rows(&config, &standing);
-    let mut text = ink.table(&["NAME", "DIALECT", "ADDRESS", "DEFAULT MODEL", ""], &rows);
+    let mut text = listed(&config, &standing).shown(&ink);
     if !standing.learned.is_empty() {
-        text.push_str(&format!("\n{}\n", ink.bold("learned")));
-        standing.learned.iter().for_each(|learned| text.push_str(&shown(learned, now(), &ink)));
+        text.push_str(&format!("\n{}", learned(&standing.learned, now(), &ink).shown(&ink)));
     }
-    output::print(&text)
+    output::page(&text, args)
 }
 
-fn rows(config: &Config, standing: &Standing) -> Vec<[String; 5]> {
+fn listed(config: &Config, standing: &Standing) -> Table<5> {
     let switched = switch::of(standing, &Scope::Everywhere);
     let active = switch::active(config, standing);
     let state = |name: &str| match &switched {
-        Some(pick) if pick.backend == *name && *active == *name => format!("active (switched to {pick})"),
-        _ if *active == *name => "active".to_owned(),
-        _ if *config.active == *name => "active without the switch".to_owned(),
-        _ => String::new(),
+        Some(pick) if pick.backend == *name && *active == *name => {
+            Cell::new(Tone::Good, format!("active (switched to {pick})"))
+        }
+        _ if *active == *name => Cell::new(Tone::Good, "active"),
+        _ if *config.active == *name => Cell::new(Tone::Dim, "active without the switch"),
+        _ => Cell::default(),
     };
-    let row = |backend: &throughline_gateway::config::Backend| {
-        [
-            backend.name.to_string(),
-            backend.dialect.to_string(),
-            backend.endpoint.to_string(),
-            backend.default_model.as_deref().unwrap_or("-").to_owned(),
+    let mut table = Table::new([
+        Column::words("NAME"),
+        Column::words("DIALECT"),
+        Column::words("ADDRESS").down_to(12),
+        Column::words("DEFAULT MODEL").down_to(13),
+        Column::words("STATE").down_to(6),
+    ]);
+    for backend in &config.backends {
+        table.push([
+            Cell::new(Tone::Bold, backend.name.as_str()),
+            backend.dialect.to_string().into(),
+            backend.endpoint.to_string().into(),
+            backend.default_model.as_deref().unwrap_or("-").into(),
             state(&backend.name),
-        ]
-    };
-    config.backends.iter().map(|backend| row(backend)).collect()
+        ]);
+    }
+    table
 }
 
-fn shown(learned: &Learned, now: Moment, ink: &Ink) -> String {
-    let model = if learned.model.is_empty() { "all models" } else { &learned.model };
-    let until = match learned.expires {
-        Some(expires) if expires <= now => format!("until {}, so no longer", output::seconds(expires)),
-        Some(expires) => format!("until {}", output::seconds(expires)),
-        None => "for good".to_owned(),
-    };
-    let (backend, capability, verdict) = (&learned.backend, &learned.capability, &learned.verdict);
-    let why = ink.dim(&format!("({}, {until})", ink.tame(&learned.reason)));
-    format!("{backend}  {model}  {capability}: {verdict}  {why}\n")
+fn learned(learned: &[Learned], now: Moment, ink: &Ink) -> Table<6> {
+    let mut table = Table::new([
+        Column::words("LEARNED OF"),
+        Column::words("MODEL").down_to(10),
+        Column::words("WHAT").down_to(12),
+        Column::words("VERDICT").down_to(7),
+        Column::words("UNTIL").spared(),
+        Column::words("WHY").down_to(10),
+    ]);
+    for each in learned {
+        let until = match each.expires {
+            Some(expires) if expires <= now => Cell::new(Tone::Dim, format!("over, {}", ink.when(expires))),
+            Some(expires) => ink.when(expires).into(),
+            None => "for good".into(),
+        };
+        table.push([
+            each.backend.as_str().into(),
+            if each.model.is_empty() { "all models" } else { each.model.as_str() }.into(),
+            each.capability.as_str().into(),
+            each.verdict.as_str().into(),
+            until,
+            Cell::new(Tone::Dim, each.reason.as_str()),
+        ]);
+    }
+    table
 }

@@ -1,10 +1,10 @@
 //! `throughline brief`: a request's history as the text that a backend is given which takes over (R18).
 
 use super::convert::write_changes;
-use crate::args::BriefArgs;
+use crate::args::{Args, BriefArgs};
 use crate::exit::CommandError;
 use crate::input;
-use crate::output;
+use crate::output::{self, json_line};
 use throughline_core::plan::ToolRules;
 use throughline_core::{
     Action, BriefOptions, BriefSummary, Dialect, Entry, Report, brief, joined_text, own_message,
@@ -13,33 +13,43 @@ use throughline_wire::decode_request;
 use throughline_wire::json::Writer;
 
 /// Prints the brief of the request, and the user's own message behind it.
-pub fn run(args: &BriefArgs, quiet: bool) -> Result<(), CommandError> {
-    let input = input::read(args.file.as_deref())?;
-    let dialect = Dialect::from(args.dialect);
-    let ask = decode_request(dialect, input).map_err(|error| CommandError::BadInput {
-        message: error.to_string(),
-        hint: Some("the input must be a request body of the dialect that --dialect names"),
+pub fn run(asked: &BriefArgs, args: &Args) -> Result<(), CommandError> {
+    let input = input::read(asked.file.as_deref())?;
+    let dialect = Dialect::from(asked.dialect);
+    let ask = decode_request(dialect, input).map_err(|error| {
+        CommandError::bad_input(error.to_string())
+            .hint("the input must be a request body of the dialect that --dialect names")
     })?;
     let rules = ToolRules::default();
-    let least = BriefOptions::TOOL_CHARS_MAX.max(args.max_chars.saturating_mul(2));
+    let least = BriefOptions::TOOL_CHARS_MAX.max(asked.max_chars.saturating_mul(2));
     let options = BriefOptions {
         rules: &rules,
-        summary: if args.no_summary { BriefSummary::Off } else { BriefSummary::Digest },
-        result_chars_max: args.max_chars,
-        tool_chars_max: args.max_total_chars.unwrap_or(least),
+        summary: if asked.no_summary { BriefSummary::Off } else { BriefSummary::Digest },
+        result_chars_max: asked.max_chars,
+        tool_chars_max: asked.max_total_chars.unwrap_or(least),
         recall: true,
     };
     let mut report = Report { strategy: "brief", ..Report::default() };
     let text = brief(&ask.entries, &options, &mut report);
     report.sort();
-    if let Some(file) = &args.report {
-        let written = std::fs::write(file, report_of(&report, dialect));
-        written.map_err(|source| CommandError::File { path: file.display().to_string(), source })?;
+    if let Some(file) = &asked.report {
+        let written = std::fs::write(file, json_line(|writer| write_report(writer, &report, dialect)));
+        written.map_err(|source| CommandError::file(file.display(), source))?;
     }
     let own = own_words(&ask.entries);
+    if args.json {
+        return output::print(&json_line(|writer| {
+            writer.begin_object();
+            write_text(writer, "brief", text.as_deref());
+            write_text(writer, "message", own.as_deref());
+            writer.key("report");
+            write_report(writer, &report, dialect);
+            writer.end_object();
+        }));
+    }
     let texts: Vec<&str> = text.as_deref().into_iter().chain(own.as_deref()).collect();
     output::print(&format!("{}\n", texts.join("\n\n")))?;
-    if !quiet {
+    if !args.quiet {
         remark(text.is_some(), &report);
     }
     Ok(())
@@ -51,13 +61,18 @@ fn own_words(entries: &[Entry]) -> Option<String> {
     Some(said.map(|said| joined_text(&said.parts).to_string()).collect::<Vec<_>>().join("\n"))
 }
 
-fn report_of(report: &Report, dialect: Dialect) -> String {
-    let mut writer = Writer::new();
+fn write_report(writer: &mut Writer, report: &Report, dialect: Dialect) {
     writer.begin_object();
     writer.field_str("strategy", report.strategy);
-    write_changes(&mut writer, report, dialect);
+    write_changes(writer, report, dialect);
     writer.end_object();
-    writer.into_string() + "\n"
+}
+
+fn write_text(writer: &mut Writer, name: &str, text: Option<&str>) {
+    match text {
+        Some(text) => writer.field_str(name, text),
+        None => writer.field_null(name),
+    }
 }
 
 fn remark(is_told: bool, report: &Report) {

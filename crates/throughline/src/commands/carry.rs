@@ -7,7 +7,7 @@ use super::export::{self, Branch};
 use super::{history, import};
 use crate::args::{Args, CarryArgs};
 use crate::exit::CommandError;
-use crate::output::{self, Progress};
+use crate::output::{self, Bar, Unit};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -40,14 +40,14 @@ pub fn run(asked: &CarryArgs, args: &Args) -> Result<(), CommandError> {
     }
     if !Path::new(session.header.cwd.as_str()).is_dir() {
         let cwd = &session.header.cwd;
-        return Err(CommandError::No(format!(
+        return Err(CommandError::no(format!(
             "{cwd} is not there; --cwd names another directory to go on in"
         )));
     }
     let [program, how, id] = to.resume_command(&session.header.id);
     let status = Command::new(&program).args([how, id]).current_dir(session.header.cwd.as_str()).status();
-    let status = status.map_err(|source| CommandError::File { path: program.clone(), source })?;
-    if status.success() { Ok(()) } else { Err(CommandError::No(format!("{program} ended with {status}"))) }
+    let status = status.map_err(|source| CommandError::file(&program, source))?;
+    if status.success() { Ok(()) } else { Err(CommandError::no(format!("{program} ended with {status}"))) }
 }
 
 /// Returns the conversation to carry: of the history, or a session that is imported now.
@@ -66,10 +66,11 @@ fn brought(
         Some(name) => import::find::named(agent, name)?,
         None => import::chosen(&[agent], true)?,
     };
-    let mut progress = Progress::new(!args.quiet && !args.json);
+    let bar = Bar::new(!args.quiet, Unit::Bytes);
     let mut conversation = None;
     for found in &found {
-        let imported = import::quietly(history, found, &mut progress)?;
+        let imported = import::quietly(history, found, &bar)?;
+        bar.clear();
         if !args.quiet {
             for (number, error) in &imported.damaged {
                 output::remark(&format!("line {number} could not be read and was left out: {error}"));
@@ -79,7 +80,7 @@ fn brought(
             conversation = Some(imported.conversation);
         }
     }
-    conversation.ok_or_else(|| CommandError::No(format!("there is no session of {agent} to carry")))
+    conversation.ok_or_else(|| CommandError::no(format!("there is no session of {agent} to carry")))
 }
 
 /// Returns what is shown of a branch: all of it, or if that does not fit, what was said since the last summary
@@ -118,7 +119,7 @@ fn planned(
     let rules = ToolRules::new(rules.collect());
     let planner = Planner { budget: &budget, rules: &rules, count: &counter, recall: false };
     let history = Measured { entries: &entries, sizes: &sizes, besides: Tokens(0) };
-    let plan = planner.hand_over(history).map_err(|error| CommandError::No(format!("--budget: {error}")))?;
+    let plan = planner.hand_over(history).map_err(|error| CommandError::no(format!("--budget: {error}")))?;
     if plan.is_untouched() {
         return Ok(branch.told.clone());
     }

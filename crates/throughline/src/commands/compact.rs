@@ -52,9 +52,9 @@ fn compacted(input: &str, asked: &CompactArgs, wanted: &Wanted) -> Result<Previe
     if input.trim().is_empty() {
         return Err(CommandError::bad_input("the input is empty (at byte 0)"));
     }
-    let bad = |error: String| CommandError::BadInput {
-        message: error,
-        hint: Some("the input must be one request body of the dialect that --dialect names"),
+    let bad = |error: String| {
+        CommandError::bad_input(error)
+            .hint("the input must be one request body of the dialect that --dialect names")
     };
     let document = Document::parse(input).map_err(|error| bad(error.to_string()))?;
     let document = match &asked.model {
@@ -67,13 +67,12 @@ fn compacted(input: &str, asked: &CompactArgs, wanted: &Wanted) -> Result<Previe
     };
     preview(&document, wanted).map_err(|error| match error {
         PreviewError::Undecodable(error) => bad(error.to_string()),
-        PreviewError::Unplanned(error) => CommandError::No(format!("it does not fit: {error}")),
+        PreviewError::Unplanned(error) => CommandError::no(format!("it does not fit: {error}")),
     })
 }
 
 fn write(file: &Path, text: &str) -> Result<(), CommandError> {
-    std::fs::write(file, text)
-        .map_err(|source| CommandError::File { path: file.display().to_string(), source })
+    std::fs::write(file, text).map_err(|source| CommandError::file(file.display(), source))
 }
 
 /// Returns what was done, in one object.

@@ -5,12 +5,12 @@
 
 use crate::args::{Args, ConfigAction};
 use crate::exit::CommandError;
-use crate::output;
+use crate::output::{self, Ink, Tone};
 use std::io::Write;
 use std::path::PathBuf;
 use throughline_gateway::config::{
-    BackendsFrom, Config, ConfigError, ConfigErrors, Effective, FILE_NAME, Flags, Process, Warning, load,
-    template,
+    BackendsFrom, Config, ConfigError, ConfigErrors, Effective, FILE_NAME, Flags, Process, Source, Warning,
+    load, template,
 };
 use throughline_wire::json::Writer;
 
@@ -32,11 +32,10 @@ fn init(args: &Args, force: bool) -> Result<(), CommandError> {
     let path = args.config.clone().unwrap_or_else(|| PathBuf::from(FILE_NAME));
     let name = path.display().to_string();
     let failed = |source: std::io::Error| match source.kind() {
-        std::io::ErrorKind::AlreadyExists => CommandError::BadInput {
-            message: format!("{name}: there is one already"),
-            hint: Some("--force replaces it"),
-        },
-        _ => CommandError::File { path: name.clone(), source },
+        std::io::ErrorKind::AlreadyExists => {
+            CommandError::bad_input(format!("{name}: there is one already")).hint("--force replaces it")
+        }
+        _ => CommandError::file(&name, source),
     };
     let mut options = std::fs::OpenOptions::new();
     options.write(true);
@@ -78,12 +77,15 @@ fn show(args: &Args) -> Result<(), CommandError> {
     let key = width(|value| value.key.chars().count());
     // A long value should not push the sources of all others out of sight.
     let value = width(|value| value.value.chars().count()).min(48);
-    let lines: String = config
-        .effective
-        .iter()
-        .map(|each| format!("{:key$} = {:value$}  # {}\n", each.key, each.value, each.source))
-        .collect();
-    output::print(&lines)
+    let ink = Ink::of_stdout();
+    let line = |each: &Effective| {
+        let source = format!("# {}", each.source);
+        // What somebody chose stands out from what nobody did.
+        let tone = if each.source == Source::Default { Tone::Dim } else { Tone::Plain };
+        let line = format!("{:key$} = {:value$}", each.key, each.value);
+        format!("{}  {}\n", ink.toned(tone, &line), ink.dim(&source))
+    };
+    output::page(&config.effective.iter().map(line).collect::<String>(), args)
 }
 
 pub(super) fn bad_config(errors: &ConfigErrors) -> CommandError {

@@ -61,10 +61,8 @@ fn convert_all(input: &Arc<str>, args: &ConvertArgs, rules: &Rules) -> Result<Ve
     let mut start = 0;
     let named = |error: DecodeError, count: usize| {
         let document = if count == 0 { String::new() } else { format!("document {}: ", count + 1) };
-        CommandError::BadInput {
-            message: format!("{document}{error}"),
-            hint: Some("the input must be a request body of the dialect that --from names"),
-        }
+        CommandError::bad_input(format!("{document}{error}"))
+            .hint("the input must be a request body of the dialect that --from names")
     };
     while let Some((document, end)) =
         Document::parse_prefix(input, start).map_err(|error| named(error.into(), converted.len()))?
@@ -106,8 +104,7 @@ fn write_reports(
     rules: &Rules,
 ) -> Result<(), CommandError> {
     let lines: String = converted.iter().map(|each| report_line(&each.report, args, rules)).collect();
-    std::fs::write(file, lines)
-        .map_err(|source| CommandError::File { path: file.display().to_string(), source })
+    std::fs::write(file, lines).map_err(|source| CommandError::file(file.display(), source))
 }
 
 fn report_line(report: &Report, args: &ConvertArgs, rules: &Rules) -> String {

@@ -6,7 +6,7 @@
 use super::{history, serve};
 use crate::args::Args;
 use crate::exit::CommandError;
-use crate::output::{self, Ink};
+use crate::output::{self, Ink, Tone, counted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use throughline_core::Text;
@@ -25,6 +25,8 @@ enum State {
     Well,
     /// Worth knowing.
     Note,
+    /// In order, but probably not meant.
+    Doubtful,
     /// Not in order.
     Wrong,
 }
@@ -52,8 +54,7 @@ pub fn run(is_probing: bool, args: &Args) -> Result<(), CommandError> {
     }
     match wrong {
         0 => Ok(()),
-        1 => Err(CommandError::No("one thing is wrong".into())),
-        _ => Err(CommandError::No(format!("{wrong} things are wrong"))),
+        wrong => Err(CommandError::no(counted(wrong as u64, "thing is wrong", "things are wrong"))),
     }
 }
 
@@ -92,7 +93,7 @@ fn standing_of(config: &Config) -> Result<Standing, CommandError> {
 /// Asks every backend, and remembers what they say.
 fn asked(config: &Config, standing: &Standing) -> Result<BTreeMap<Text, Probe>, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     let (probes, lessons) = runtime.block_on(ask(config, standing))?;
     if !lessons.is_empty() {
         let history = history::open(config)?;
@@ -129,7 +130,7 @@ async fn ask(
 fn of_configuration(config: &Config) -> Vec<Finding> {
     let file = config.file.as_ref().map_or("no file".to_owned(), |file| file.display().to_string());
     let what = format!("{file}; active: {}", &*config.active);
-    let warned = |warning: &_| Finding::new("configuration", State::Note, format!("{warning}"));
+    let warned = |warning: &_| Finding::new("configuration", State::Doubtful, format!("{warning}"));
     std::iter::once(Finding::new("configuration", State::Well, what))
         .chain(config.warnings.iter().map(warned))
         .collect()
@@ -216,10 +217,12 @@ fn as_line(finding: &Finding, ink: &Ink) -> String {
     let state = match finding.state {
         State::Well => ink.good(&state),
         State::Note => ink.dim(&state),
+        State::Doubtful => ink.toned(Tone::Warn, &state),
         State::Wrong => ink.bad(&state),
     };
-    let advice = finding.advice.as_ref().map(|advice| format!("\n       {advice}")).unwrap_or_default();
-    format!("{state}  {}: {}{advice}\n", finding.subject, ink.hanging(&finding.what, 7))
+    let advice = finding.advice.as_ref().map(|advice| format!("\n{:7}{}", "", ink.wrapped(advice, 7)));
+    let what = ink.wrapped(&format!("{}: {}", finding.subject, finding.what), 7);
+    format!("{state}  {what}{}\n", advice.unwrap_or_default())
 }
 
 fn as_json(findings: &[Finding], is_well: bool) -> String {
@@ -248,6 +251,7 @@ impl State {
         match self {
             Self::Well => "ok",
             Self::Note => "note",
+            Self::Doubtful => "warn",
             Self::Wrong => "wrong",
         }
     }

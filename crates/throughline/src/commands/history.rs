@@ -5,8 +5,11 @@
 use super::config::bad_config;
 use crate::args::Args;
 use crate::exit::CommandError;
+use crate::output::Ink;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use throughline_core::ConversationId;
+use throughline_gateway::config::keys::nearest;
 use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load};
 use throughline_gateway::secret::Secret;
 use throughline_store::{
@@ -16,6 +19,10 @@ use throughline_store::{
 
 /// How many conversations are looked through at a time.
 const PAGE: u32 = 500;
+/// How many characters of an id are shown at least: in those that are made here, the time to the millisecond.
+const SHORT: usize = 12;
+/// Where it does not pay any more to shorten.
+const MAX_SHORT: usize = 32;
 
 /// Opens the history that the configuration names, and creates it if there is none.
 pub fn open(config: &Config) -> Result<Arc<dyn History>, CommandError> {
@@ -25,9 +32,13 @@ pub fn open(config: &Config) -> Result<Arc<dyn History>, CommandError> {
 /// Opens the history that the configuration names, to look after it; there must be one.
 pub fn open_existing(config: &Config) -> Result<Arc<dyn Upkeep>, CommandError> {
     match &config.store.location {
-        StoreLocation::Sqlite(file) if !file.exists() => {
-            Err(CommandError::No(format!("there is no history yet: {}", file.display())))
-        }
+        StoreLocation::Sqlite(file) if !file.exists() => Err(CommandError::no(format!(
+            "there is no history yet: {}",
+            file.display()
+        ))
+        .hint(
+            "`throughline serve` and `throughline import` make one; --data and `[store] url` say where it is",
+        )),
         location => open_at(location),
     }
 }
@@ -38,7 +49,7 @@ pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError
         StoreLocation::Sqlite(file) => {
             if let Some(folder) = file.parent() {
                 std::fs::create_dir_all(folder)
-                    .map_err(|source| CommandError::File { path: folder.display().to_string(), source })?;
+                    .map_err(|source| CommandError::file(folder.display(), source))?;
             }
             Ok(Arc::new(Sqlite::open(file, SqliteOptions::default())?))
         }
@@ -68,7 +79,7 @@ pub fn configured(args: &Args) -> Result<Config, CommandError> {
 /// Waits for what a command asks of the history.
 pub fn wait<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     runtime.block_on(work)
 }
 
@@ -94,15 +105,59 @@ pub async fn find(history: &dyn History, typed: &str) -> Result<ConversationId, 
     }
     match fitting.as_slice() {
         [only] => Ok(only.clone()),
-        [] => Err(CommandError::No(format!("no conversation is called `{typed}`, or begins so"))),
-        _ => {
-            Err(CommandError::No(format!("several conversations begin with `{typed}`; give more of the id")))
+        [] => Err(missing(history, typed).await?),
+        several => {
+            let names: Vec<String> = several.iter().map(|id| format!("\n  {id}")).collect();
+            Err(CommandError::no(format!("several conversations begin with `{typed}`:{}", names.concat()))
+                .hint("give more of the id"))
         }
     }
 }
 
+/// Says that there is no such conversation, and which one may be meant.
+async fn missing(history: &dyn History, typed: &str) -> Result<CommandError, CommandError> {
+    let error = CommandError::no(format!("no conversation is called `{typed}`, or begins so"));
+    let page = history.conversations(Conversations::All(Paging::first(PAGE))).await?;
+    if page.items.is_empty() {
+        return Ok(error
+            .hint("there are no conversations yet: `throughline env` says how clients come through here"));
+    }
+    let near = nearest(typed, page.items.iter().map(|heading| heading.id.as_str()));
+    let holding = |heading: &&Heading| {
+        let title = heading.title.as_deref().unwrap_or_default();
+        title.to_lowercase().contains(&typed.to_lowercase())
+    };
+    let meant = near.or_else(|| page.items.iter().find(holding).map(|heading| heading.id.as_str()));
+    Ok(match meant {
+        Some(meant) => error.hint(format!("did you mean {meant}? `throughline ls` lists all")),
+        None => error.hint("`throughline ls` lists them"),
+    })
+}
+
+/// Returns what writes ids for people: without `conv_`, and only as much of each as tells these apart. A file gets
+/// them whole.
+pub fn short<'i>(
+    ids: impl Iterator<Item = &'i ConversationId>,
+    ink: &Ink,
+) -> impl Fn(&ConversationId) -> String {
+    let own = |id: &ConversationId| id.as_str().strip_prefix("conv_").map(str::to_owned);
+    let all: BTreeSet<String> = ids.filter_map(own).collect();
+    let beginnings = |length| all.iter().map(|id| beginning(id, length)).collect::<BTreeSet<_>>().len();
+    let length = (SHORT..MAX_SHORT).find(|length| beginnings(*length) == all.len()).unwrap_or(usize::MAX);
+    let is_short = ink.is_on_terminal();
+    move |id| match own(id) {
+        Some(own) if is_short => beginning(&own, length).to_owned(),
+        _ => id.to_string(),
+    }
+}
+
+/// Returns the first characters of an id.
+fn beginning(id: &str, length: usize) -> &str {
+    id.char_indices().nth(length).map_or(id, |(end, _)| &id[..end])
+}
+
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        Self::Store(error.to_string())
+        Self::store(error.to_string())
     }
 }

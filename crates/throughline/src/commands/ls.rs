@@ -3,7 +3,7 @@
 use super::history;
 use crate::args::Args;
 use crate::exit::CommandError;
-use crate::output::{self, Ink, json_lines};
+use crate::output::{self, Cell, Column, Ink, Table, Tone, json_lines};
 use throughline_gateway::exchange::SIDE_QUESTIONS;
 use throughline_gateway::routing::Pick;
 use throughline_gateway::view::{self, Listed};
@@ -17,11 +17,9 @@ pub fn run(limit: u32, all: bool, args: &Args) -> Result<(), CommandError> {
         return output::print(&json_lines(&page.items, view::write_listed));
     }
     if page.items.is_empty() && !args.quiet {
-        output::remark("no conversations yet");
+        output::remark("no conversations yet; `throughline env` says how clients come through here");
     }
-    let ink = Ink::of_stdout();
-    let rows: Vec<[String; 6]> = page.items.iter().map(|listed| row(listed, &ink)).collect();
-    output::print(&ink.table(&["ID", "UPDATED", "BACKEND", "ENTRIES", "EXCHANGES", "TITLE"], &rows))?;
+    output::page(&shown(&page.items, &Ink::of_stdout()), args)?;
     if page.next.is_some() && !args.quiet {
         output::remark("there are more; --limit shows them");
     }
@@ -44,7 +42,21 @@ async fn page(history: &dyn History, limit: u32, all: bool) -> Result<Page<Liste
     }
 }
 
-fn row(listed: &Listed, ink: &Ink) -> [String; 6] {
+fn shown(items: &[Listed], ink: &Ink) -> String {
+    let mut table = Table::new([
+        Column::words("ID"),
+        Column::words("UPDATED"),
+        Column::words("BACKEND").down_to(8),
+        Column::number("ENTRIES").spared(),
+        Column::number("EXCHANGES").spared(),
+        Column::words("TITLE").down_to(20),
+    ]);
+    let short = history::short(items.iter().map(|listed| &listed.heading.id), ink);
+    items.iter().for_each(|listed| table.push(row(listed, short(&listed.heading.id), ink)));
+    table.shown(ink)
+}
+
+fn row(listed: &Listed, id: String, ink: &Ink) -> [Cell; 6] {
     let heading = &listed.heading;
     let backend = match (&listed.answered_by, &heading.backend) {
         (Some(last), Some(switched)) if Pick::parse(switched).backend != *last => {
@@ -54,11 +66,11 @@ fn row(listed: &Listed, ink: &Ink) -> [String; 6] {
         (None, None) => "-".to_owned(),
     };
     [
-        heading.id.to_string(),
-        output::seconds(heading.updated),
-        backend,
-        heading.entries.to_string(),
-        heading.exchanges.to_string(),
-        ink.tame(heading.title.as_deref().unwrap_or("-")).into_owned(),
+        Cell::new(Tone::Bold, id),
+        ink.when(heading.updated).into(),
+        backend.into(),
+        heading.entries.to_string().into(),
+        heading.exchanges.to_string().into(),
+        heading.title.as_deref().unwrap_or("-").into(),
     ]
 }

@@ -10,9 +10,10 @@ mod demo;
 mod doctor;
 mod env;
 mod export;
-mod history;
+pub mod history;
 mod import;
 mod ls;
+mod man;
 mod prune;
 mod replay;
 mod run;
@@ -24,9 +25,9 @@ mod store;
 mod switch;
 
 use crate::args::{Args, Command};
+use crate::completion;
 use crate::exit::CommandError;
-use crate::output;
-use clap::CommandFactory;
+pub use env::names as client_names;
 pub use run::CONFINED_SHELL;
 
 /// Runs the command that was asked for.
@@ -52,17 +53,12 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Import(asked) => import::run(asked, args),
         Command::Export(asked) => export::run(asked, args),
         Command::Carry(asked) => carry::run(asked, args),
-        Command::Brief(brief) => brief::run(brief, args.quiet),
+        Command::Brief(brief) => brief::run(brief, args),
         Command::Config { action } => config::run(action.as_ref(), args),
         Command::Sim(sim) => sim::run(sim),
-        Command::Completions { shell } => completions(*shell),
+        Command::Completions { shell } => completion::script(*shell),
+        Command::Man { dir } => man::run(dir.as_deref(), args.quiet),
     }
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), CommandError> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "throughline", &mut script);
-    output::print(&String::from_utf8_lossy(&script))
 }
 
 /// An option that is accepted everywhere but read only by some is an error where it would do nothing.
@@ -75,8 +71,9 @@ fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
             | Command::Compact(_)
             | Command::Sim(_)
             | Command::Completions { .. }
+            | Command::Man { .. }
     );
-    let reads_json = reads_config || matches!(args.command, Command::Compact(_));
+    let reads_json = reads_config || matches!(args.command, Command::Compact(_) | Command::Brief(_));
     let given = [
         ("--config", args.config.is_some() && !reads_config),
         ("--data", args.data.is_some() && !reads_config),

@@ -3,7 +3,7 @@
 use super::history;
 use crate::args::{Args, PruneArgs};
 use crate::exit::CommandError;
-use crate::output;
+use crate::output::{self, Spinner, counted, json_line};
 use throughline_core::ConversationId;
 use throughline_gateway::gateway::now;
 use throughline_store::{History, Moment, Outworn, Prune, Pruned};
@@ -22,6 +22,7 @@ pub fn remove(typed: &[String], args: &Args) -> Result<(), CommandError> {
 /// Takes old conversations out.
 pub fn run(asked: &PruneArgs, args: &Args) -> Result<(), CommandError> {
     let history = history::open_existing(&history::configured(args)?)?;
+    let spinner = Spinner::of("taking conversations out", !args.quiet);
     let pruned = history::wait(async {
         let which = match (&asked.which.older_than, &asked.which.max_size) {
             (Some(age), _) => Outworn::Before(Moment(now().0 - milliseconds(age)?)),
@@ -30,10 +31,12 @@ pub fn run(asked: &PruneArgs, args: &Args) -> Result<(), CommandError> {
         };
         let pruned = history.prune(Prune { which, dry_run: asked.dry_run }).await?;
         if asked.shrink {
+            spinner.busy("giving the space back");
             history.shrink().await?;
         }
         Ok(pruned)
     })?;
+    drop(spinner);
     tell(&pruned, asked.dry_run, args)
 }
 
@@ -47,7 +50,7 @@ async fn found(history: &dyn History, typed: &[String]) -> Result<Vec<Conversati
 
 fn tell(pruned: &Pruned, dry_run: bool, args: &Args) -> Result<(), CommandError> {
     if args.json {
-        return output::print(&format!("{}\n", written(pruned, dry_run)));
+        return output::print(&json_line(|writer| write(writer, pruned, dry_run)));
     }
     if args.quiet {
         return Ok(());
@@ -55,18 +58,19 @@ fn tell(pruned: &Pruned, dry_run: bool, args: &Args) -> Result<(), CommandError>
     let ids: String = pruned.conversations.iter().map(|id| format!("{id}\n")).collect();
     output::print(&ids)?;
     let would = if dry_run { "would go" } else { "gone" };
-    let contents = if dry_run { String::new() } else { format!(", {} contents", pruned.contents) };
-    output::remark(&format!(
-        "{} conversations, {} entries, {} exchanges{contents} {would}",
-        pruned.conversations.len(),
-        pruned.entries,
-        pruned.exchanges
-    ));
+    let mut counts = vec![
+        counted(pruned.conversations.len() as u64, "conversation", "conversations"),
+        counted(pruned.entries, "entry", "entries"),
+        counted(pruned.exchanges, "exchange", "exchanges"),
+    ];
+    if !dry_run {
+        counts.push(counted(pruned.contents, "content", "contents"));
+    }
+    output::remark(&format!("{} {would}", counts.join(", ")));
     Ok(())
 }
 
-fn written(pruned: &Pruned, dry_run: bool) -> String {
-    let mut writer = Writer::new();
+fn write(writer: &mut Writer, pruned: &Pruned, dry_run: bool) {
     writer.begin_object();
     writer.field_bool("dry_run", dry_run);
     writer.key("conversations");
@@ -77,7 +81,6 @@ fn written(pruned: &Pruned, dry_run: bool) -> String {
     writer.field_uint("exchanges", pruned.exchanges);
     writer.field_uint("contents", pruned.contents);
     writer.end_object();
-    writer.into_string()
 }
 
 /// Reads an age: `90d`, `12h`, `30m`.

@@ -22,7 +22,7 @@ pub fn run(asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
     let config = history::configured(args)?;
     let history = history::open_to_read(&config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     let replayed = runtime.block_on(replay_all(&*history, &asked.run, against.as_ref()))?;
     let ink = Ink::of_stdout();
     let text: String = match args.json {
@@ -32,8 +32,8 @@ pub fn run(asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
     output::print(&text)?;
     match replayed.iter().map(|(_, replayed)| replayed.differences.len()).sum::<usize>() {
         0 => Ok(()),
-        1 => Err(CommandError::No("the run differs from its record".to_owned())),
-        count => Err(CommandError::No(format!("the run differs from its record, in {count} places"))),
+        1 => Err(CommandError::no("the run differs from its record".to_owned())),
+        count => Err(CommandError::no(format!("the run differs from its record, in {count} places"))),
     }
 }
 
@@ -95,10 +95,10 @@ fn with_binary(binary: &Path, asked: &ReplayArgs, args: &Args) -> Result<(), Com
         command.arg("--json");
     }
     let ended = command.status();
-    let ended = ended.map_err(|source| CommandError::File { path: binary.display().to_string(), source })?;
+    let ended = ended.map_err(|source| CommandError::file(binary.display(), source))?;
     match ended.code() {
         Some(0) => Ok(()),
-        Some(1) => Err(CommandError::No(format!("{} differs from the record", binary.display()))),
+        Some(1) => Err(CommandError::no(format!("{} differs from the record", binary.display()))),
         _ => Err(CommandError::bad_input(format!(
             "{} could not replay it: {}",
             binary.display(),

@@ -27,20 +27,23 @@ pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
         Ok(history.search(search).await?)
     })?;
     if page.items.is_empty() {
-        return Err(CommandError::No("nothing was found".into()));
+        return Err(CommandError::no("nothing was found")
+            .hint("all words must occur; test* stands for words that begin so, and fewer words find more"));
     }
     if args.json {
         return output::print(&json_lines(&page.items, view::write_hit));
     }
     let ink = Ink::of_stdout();
-    output::print(&page.items.iter().map(|hit| shown(hit, &ink)).collect::<String>())?;
+    let short = history::short(page.items.iter().map(|hit| &hit.conversation), &ink);
+    let hit = |hit: &Hit| shown(hit, &short(&hit.conversation), &asked.query, &ink);
+    output::page(&page.items.iter().map(hit).collect::<String>(), args)?;
     if page.next.is_some() && !args.quiet {
         output::remark("there is more; --limit shows it");
     }
     Ok(())
 }
 
-fn shown(hit: &Hit, ink: &Ink) -> String {
+fn shown(hit: &Hit, conversation: &str, query: &str, ink: &Ink) -> String {
     let kind = ink.bold(view::found_name(hit.kind));
     let tool = hit.tool.as_deref().map(|tool| format!(" {}", ink.tame(tool))).unwrap_or_default();
     let outcome = match hit.kind {
@@ -48,7 +51,7 @@ fn shown(hit: &Hit, ink: &Ink) -> String {
         KeptKind::Returned(outcome) => format!(" {}", ink.bad(view::outcome_name(outcome))),
         KeptKind::Called | KeptKind::Other => String::new(),
     };
-    let at = output::seconds(hit.at);
-    let place = ink.dim(&format!("{at}  {}", hit.conversation));
-    format!("{place}  {kind}{tool}{outcome}\n    {}\n", ink.tame(&hit.snippet))
+    let place = ink.dim(&format!("{}  {conversation}", ink.when(hit.at)));
+    let snippet = ink.marked(&ink.wrapped(&hit.snippet, 4), query);
+    format!("{place}  {kind}{tool}{outcome}\n    {snippet}\n")
 }

@@ -3,8 +3,11 @@
 use super::history;
 use crate::args::Args;
 use crate::exit::CommandError;
+use crate::output::{self, json_line};
 use crate::reload::Reloader;
-use crate::{output, signals};
+use crate::signals;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
@@ -25,28 +28,36 @@ pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
     let config = load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))?;
     log(args.quiet);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
-    runtime.block_on(serve(config, reloader, args.quiet))
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
+    runtime.block_on(serve(config, reloader, args))
 }
 
-async fn serve(config: Config, reloader: Reloader, quiet: bool) -> Result<(), CommandError> {
+async fn serve(config: Config, reloader: Reloader, args: &Args) -> Result<(), CommandError> {
     let history = history::open(&config)?;
     let simulated = simulated(&config).await?;
     let base_url = simulated.as_ref().map(Sim::base_url);
     let listen = config.listen;
-    let active = format!("{}{}", config.active, hint(&config));
+    let (active, simulation) = (config.active.clone(), hint(&config));
     let gateway = Gateway::build(config, history, base_url).await;
     let gateway = Arc::new(gateway.map_err(|error| CommandError::bad_input(error.to_string()))?);
     // Nobody waits for it: until the vocabularies are there, sizes are estimated by bytes.
     drop(tokio::task::spawn_blocking(Gauges::load));
-    let at = |source| CommandError::File { path: listen.to_string(), source };
-    let listener = TcpListener::bind(listen).await.map_err(at)?;
+    let at = |source| CommandError::file(listen, source);
+    let listener = TcpListener::bind(listen).await.map_err(|source| not_bound(listen, source))?;
     let address = listener.local_addr().map_err(at)?;
     let reloading = tokio::spawn(reloader.run(Arc::clone(&gateway), signals::Hangups::new()));
     let listing = tokio::spawn(listing::keep(Arc::clone(&gateway)));
     let stop = signals::stop();
-    if !quiet {
-        output::print(&format!("throughline is ready on http://{address}, with {active}\n"))?;
+    if args.json {
+        output::print(&json_line(|writer| {
+            writer.begin_object();
+            writer.field_str("ready", &format!("http://{address}"));
+            writer.field_str("active", &active);
+            writer.field_bool("simulated", !simulation.is_empty());
+            writer.end_object();
+        }))?;
+    } else if !args.quiet {
+        output::print(&format!("throughline is ready on http://{address}, with {active}{simulation}\n"))?;
     }
     let served = Arc::clone(&gateway);
     server::serve(listener, served, stop).await.map_err(at)?;
@@ -61,6 +72,19 @@ async fn serve(config: Config, reloader: Reloader, quiet: bool) -> Result<(), Co
         sim.stop().await;
     }
     Ok(())
+}
+
+/// Says why an address cannot be listened on, and what to do about it.
+pub(super) fn not_bound(listen: SocketAddr, source: std::io::Error) -> CommandError {
+    let hint = match source.kind() {
+        ErrorKind::AddrInUse => {
+            "something listens there already; --listen takes another address, such as 127.0.0.1:0 for any port that is free"
+        }
+        ErrorKind::AddrNotAvailable => "that address is not this machine's; --listen takes another one",
+        ErrorKind::PermissionDenied => "ports below 1024 need more rights; --listen takes another one",
+        _ => "--listen takes another address",
+    };
+    CommandError::file(listen, source).hint(hint)
 }
 
 /// Lets the log go to standard error, a line for each exchange and each thing that went wrong.
@@ -83,5 +107,5 @@ pub(super) async fn simulated(config: &Config) -> Result<Option<Sim>, CommandErr
         return Ok(None);
     }
     let started = Sim::start(SimOptions::default()).await;
-    started.map(Some).map_err(|source| CommandError::File { path: "the simulated backend".into(), source })
+    started.map(Some).map_err(|source| CommandError::file("the simulated backend", source))
 }

@@ -1,5 +1,6 @@
 //! `throughline sim`: the simulated backend on its own.
 
+use super::serve;
 use crate::args::SimArgs;
 use crate::exit::CommandError;
 use crate::output;
@@ -10,14 +11,14 @@ use throughline_sim::{Script, Sim, SimOptions};
 pub fn run(args: &SimArgs) -> Result<(), CommandError> {
     let options = options(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     runtime.block_on(serve(options))
 }
 
 async fn serve(options: SimOptions) -> Result<(), CommandError> {
     let listen = options.listen;
     let started = Sim::start(options).await;
-    let sim = started.map_err(|source| CommandError::File { path: listen.to_string(), source })?;
+    let sim = started.map_err(|source| serve::not_bound(listen, source))?;
     let stop = signals::stop();
     output::print(&format!("the simulated backend is ready on {}\n", sim.base_url()))?;
     stop.await;
@@ -41,10 +42,8 @@ fn options(args: &SimArgs) -> Result<SimOptions, CommandError> {
 
 fn read_script(path: &std::path::Path) -> Result<Script, CommandError> {
     let name = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).map_err(|source| CommandError::File { path: name.clone(), source })?;
-    Script::parse(&text).map_err(|error| CommandError::BadInput {
-        message: format!("{name}: {error}"),
-        hint: Some("docs/sim.md describes scripts"),
+    let text = std::fs::read_to_string(path).map_err(|source| CommandError::file(&name, source))?;
+    Script::parse(&text).map_err(|error| {
+        CommandError::bad_input(format!("{name}: {error}")).hint("docs/sim.md describes scripts")
     })
 }

@@ -3,7 +3,7 @@
 use super::{history, prune};
 use crate::args::{Args, StoreAction};
 use crate::exit::CommandError;
-use crate::output::{self, Bar, Ink};
+use crate::output::{self, Bar, Cell, Column, Ink, Table, Tone, Unit, bytes, counted};
 use std::path::Path;
 use std::sync::Arc;
 use throughline_gateway::config::{StoreLocation, Surroundings};
@@ -28,7 +28,7 @@ pub fn run(action: &StoreAction, args: &Args) -> Result<(), CommandError> {
 /// Verifies everything. Something wrong is the answer "no".
 fn check(args: &Args) -> Result<(), CommandError> {
     let history = history::open_existing(&history::configured(args)?)?;
-    let bar = Bar::new(args.quiet);
+    let bar = Bar::new(!args.quiet, Unit::Count);
     let checkup = history::wait(async { Ok(history.check(watch(&bar)).await?) });
     bar.clear();
     let checkup = checkup?;
@@ -39,8 +39,11 @@ fn check(args: &Args) -> Result<(), CommandError> {
     }
     match checkup.wrong {
         0 => Ok(()),
-        1 => Err(CommandError::No("the history is not sound: one thing is wrong".into())),
-        wrong => Err(CommandError::No(format!("the history is not sound: {wrong} things are wrong"))),
+        wrong => {
+            let things = counted(wrong, "thing is wrong", "things are wrong");
+            Err(CommandError::no(format!("the history is not sound: {things}"))
+                .hint("docs/operations.md says what to do about it"))
+        }
     }
 }
 
@@ -108,10 +111,18 @@ fn stats(args: &Args) -> Result<(), CommandError> {
         return output::print(&format!("{}\n", written_stats(&stats)));
     }
     let row = |name: &str, volume: &Volume| {
-        let unpacked = if volume.count == 0 { "-".to_owned() } else { size(volume.unpacked) };
-        [name.to_owned(), volume.count.to_string(), size(volume.bytes), unpacked]
+        let unpacked = if volume.count == 0 { "-".to_owned() } else { bytes(volume.unpacked) };
+        [name.into(), volume.count.to_string().into(), bytes(volume.bytes).into(), unpacked.into()]
     };
-    let plain = |name: &str, count: u64| [name.to_owned(), count.to_string(), "-".to_owned(), "-".to_owned()];
+    let plain = |name: &str, count: u64| {
+        [Cell::from(name), count.to_string().into(), Cell::new(Tone::Dim, "-"), Cell::new(Tone::Dim, "-")]
+    };
+    let mut table = Table::new([
+        Column::words("WHAT"),
+        Column::number("COUNT"),
+        Column::number("BYTES"),
+        Column::number("UNPACKED"),
+    ]);
     let rows = [
         plain("conversations", stats.conversations),
         plain("exchanges", stats.exchanges),
@@ -121,13 +132,14 @@ fn stats(args: &Args) -> Result<(), CommandError> {
         row("events", &stats.events),
         row("answers", &stats.answers),
     ];
+    rows.into_iter().for_each(|row| table.push(row));
     let ink = Ink::of_stdout();
-    let moment = |moment: Option<Moment>| moment.map_or_else(|| "-".to_owned(), output::seconds);
+    let moment = |moment: Option<Moment>| moment.map_or_else(|| "-".to_owned(), |moment| ink.when(moment));
     output::print(&format!(
         "{}contents {}, on disk {}, from {} to {}\n",
-        ink.table(&["WHAT", "COUNT", "BYTES", "UNPACKED"], &rows),
-        size(stats.content()),
-        size(stats.disk),
+        table.shown(&ink),
+        bytes(stats.content()),
+        bytes(stats.disk),
         moment(stats.oldest),
         moment(stats.latest)
     ))
@@ -168,32 +180,22 @@ fn written_stats(stats: &Stats) -> String {
     writer.into_string()
 }
 
-/// Returns a number of bytes as people read it.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} KB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
-}
-
 fn back_up(file: &Path, args: &Args) -> Result<(), CommandError> {
     let history = history::open_existing(&history::configured(args)?)?;
-    let bar = Bar::new(args.quiet);
+    let bar = Bar::new(!args.quiet, Unit::Count);
     let copied = history::wait(async { Ok(history.back_up(file, watch(&bar)).await?) });
     bar.clear();
     copied?;
-    let bytes = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let taken = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
     if args.json {
         let mut writer = Writer::new();
         writer.begin_object();
         writer.field_str("file", &file.to_string_lossy());
-        writer.field_uint("bytes", bytes);
+        writer.field_uint("bytes", taken);
         writer.end_object();
         return output::print(&format!("{}\n", writer.into_string()));
     }
-    if args.quiet { Ok(()) } else { output::print(&format!("{}: {}\n", file.display(), size(bytes))) }
+    if args.quiet { Ok(()) } else { output::print(&format!("{}: {}\n", file.display(), bytes(taken))) }
 }
 
 fn migrate(to: &str, from: Option<&str>, args: &Args) -> Result<(), CommandError> {
@@ -208,24 +210,24 @@ fn migrate(to: &str, from: Option<&str>, args: &Args) -> Result<(), CommandError
     if let StoreLocation::Sqlite(file) = &from
         && !file.exists()
     {
-        return Err(CommandError::No(format!("there is no history: {}", file.display())));
+        return Err(CommandError::no(format!("there is no history: {}", file.display())));
     }
     let (source, target) = (history::open_at(&from)?, history::open_at(&to)?);
-    let bar = Bar::new(args.quiet);
+    let bar = Bar::new(!args.quiet, Unit::Count);
     let copied = history::wait(copied(&source, &target, &bar));
     bar.clear();
     let (inventory, grown) = copied?;
     if args.json {
         output::print(&format!("{}\n", written_inventory(&inventory, grown)))?;
     } else if !args.quiet {
-        let rows =
-            inventory.rows().map(|(name, rows)| [name.to_owned(), rows.to_string()]).collect::<Vec<_>>();
-        let table = Ink::of_stdout().table(&["WHAT", "ROWS"], &rows);
+        let mut table = Table::new([Column::words("WHAT"), Column::number("ROWS")]);
+        inventory.rows().for_each(|(name, rows)| table.push([name.into(), rows.to_string().into()]));
+        let table = table.shown(&Ink::of_stdout());
         output::print(&format!("{table}both have the digest {}\n", inventory.digest()))?;
     }
     match grown {
         0 => Ok(()),
-        grown => Err(CommandError::No(format!(
+        grown => Err(CommandError::no(format!(
             "{grown} exchanges were added meanwhile and are not in the copy; stop the gateways, empty it, and begin again"
         ))),
     }
@@ -266,7 +268,7 @@ fn location(flag: &str, text: &str) -> Result<StoreLocation, CommandError> {
         }
         SecretRef::File(path) => {
             let text = std::fs::read_to_string(&path)
-                .map_err(|source| CommandError::File { path: path.display().to_string(), source })?;
+                .map_err(|source| CommandError::file(path.display(), source))?;
             Secret::new(text.trim_end())
         }
         _ => Secret::new(text),
@@ -276,5 +278,5 @@ fn location(flag: &str, text: &str) -> Result<StoreLocation, CommandError> {
 
 fn watch(bar: &Bar) -> Watch {
     let bar = bar.clone();
-    Arc::new(move |progress| bar.show(progress.what, progress.done, progress.total))
+    Arc::new(move |progress| bar.at(progress.what, progress.done, progress.total))
 }

@@ -7,6 +7,7 @@ use super::history;
 use crate::args::{Args, UseArgs};
 use crate::exit::CommandError;
 use crate::output;
+use throughline_gateway::config::keys::nearest;
 use throughline_gateway::gateway::now;
 use throughline_gateway::switch;
 use throughline_store::Scope;
@@ -16,7 +17,17 @@ use throughline_wire::json::Writer;
 pub fn run(asked: &UseArgs, args: &Args) -> Result<(), CommandError> {
     let config = history::configured(args)?;
     let pick = asked.backend.as_deref().map(|text| switch::checked(&config, text)).transpose();
-    let pick = pick.map_err(|error| CommandError::bad_input(error.to_string()))?;
+    let pick = pick.map_err(|error| {
+        let error = CommandError::bad_input(error.to_string());
+        let typed = asked.backend.as_deref().unwrap_or_default();
+        let typed = typed.split('/').next().unwrap_or_default();
+        match nearest(typed, config.backends.iter().map(|backend| &*backend.name)) {
+            Some(meant) => {
+                error.hint(format!("did you mean `{meant}`? `throughline backends` says more about each"))
+            }
+            None => error.hint("`throughline backends` says more about each"),
+        }
+    })?;
     let history = history::open(&config)?;
     let scope = history::wait(async {
         let scope = match &asked.conversation {

@@ -159,30 +159,13 @@ fn options_that_a_command_does_not_read_are_refused() {
 }
 
 #[test]
-fn every_key_variable_and_provider_is_documented() {
+fn every_variable_and_provider_is_documented() {
     let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
     let mentions = |word: &str| assert!(page.contains(word), "docs/configuration.md does not mention {word}");
-    for key in KEYS {
-        let (_, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
-        mentions(&format!("`{name}`"));
-        if let Some(variable) = variable(key.path) {
-            mentions(&variable);
-        }
-    }
+    KEYS.iter().filter_map(|key| variable(key.path)).for_each(|variable| mentions(&variable));
     for provider in PROVIDERS {
         mentions(&format!("`{}`", provider.name));
         provider.variables.iter().for_each(|variable| mentions(variable));
     }
     ["THROUGHLINE_CONFIG", "THROUGHLINE_DATA"].into_iter().for_each(mentions);
-}
-
-#[test]
-fn the_example_in_the_documentation_is_valid() {
-    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
-    let (_, rest) = page.split_once("```toml\n").unwrap();
-    let (example, _) = rest.split_once("```").unwrap();
-    let place = Place::new("example").with(example);
-    let variables = [("ANTHROPIC_API_KEY", "k"), ("ZAI_API_KEY", "k"), ("THROUGHLINE_KEY", "k")];
-    let run = place.run(&["config", "check"], &variables);
-    assert_eq!(run.code, 0, "{}", run.stderr);
 }

@@ -100,7 +100,7 @@ fn a_configuration_that_is_not_valid_is_wrong() {
     let run = doctor(&folder, &[]);
     assert_eq!(run.code, 1);
     assert!(run.stdout.contains("wrong  configuration: throughline.toml:1: lisen"), "{}", run.stdout);
-    assert!(run.stderr.contains("one thing is wrong"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 thing is wrong"), "{}", run.stderr);
 }
 
 #[test]

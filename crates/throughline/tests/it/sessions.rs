@@ -83,7 +83,7 @@ fn what_is_imported_again_adds_only_what_is_new() {
     );
     let first = user.run(&["import", "claude-code", "--latest"]);
     assert!(
-        first.stdout.contains("3 new entries; claude-code: 1 turns, 1 calls, 1 results"),
+        first.stdout.contains("3 new entries; claude-code: 1 turn, 1 call, 1 result"),
         "{}",
         first.stdout
     );

@@ -37,7 +37,7 @@ struct Gateway {
 /// Tells the story.
 pub fn run(asked: DemoArgs, args: &Args) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     runtime.block_on(async {
         let stage = Stage::set().await?;
         let told = tell(&stage, asked, args).await;
@@ -64,7 +64,7 @@ async fn tell(stage: &Stage, asked: DemoArgs, args: &Args) -> Result<(), Command
     }
     match failed {
         0 => Ok(()),
-        _ => Err(CommandError::No(format!("{failed} claims did not hold"))),
+        _ => Err(CommandError::no(format!("{failed} claims did not hold"))),
     }
 }
 
@@ -124,8 +124,7 @@ impl Drop for Gateway {
 
 /// Returns this program with those words, in the story's surroundings and no others.
 fn throughline(folder: &std::path::Path, words: &[&str]) -> Result<Command, CommandError> {
-    let program = std::env::current_exe()
-        .map_err(|source| CommandError::File { path: "this program".into(), source })?;
+    let program = std::env::current_exe().map_err(|source| CommandError::file("this program", source))?;
     let mut command = Command::new(program);
     command.args(words).current_dir(folder);
     command.arg("--config").arg(folder.join("throughline.toml")).arg("--data").arg(folder.join("data"));
@@ -137,7 +136,7 @@ fn script(text: &str) -> Result<Script, CommandError> {
 }
 
 fn at(path: &std::path::Path, source: std::io::Error) -> CommandError {
-    CommandError::File { path: path.display().to_string(), source }
+    CommandError::file(path.display(), source)
 }
 
 /// Opens the page, where there is somebody to see it; the address is on the terminal anyway.

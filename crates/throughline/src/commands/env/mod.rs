@@ -10,7 +10,7 @@ mod key;
 use super::config::bad_config;
 use crate::args::Args;
 use crate::exit::CommandError;
-use crate::output::{self, Ink};
+use crate::output::{self, Cell, Column, Ink, Table, Tone};
 use clients::{CLIENTS, Client, Form, Guide, Value};
 use key::Key;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -43,15 +43,24 @@ fn list(json: bool) -> Result<(), CommandError> {
             writer.end_object();
         }));
     }
-    let row = |client: &Client| {
+    let mut table = Table::new([
+        Column::words("CLIENT"),
+        Column::words("WHAT IT IS").down_to(12),
+        Column::words("IS TOLD BY"),
+    ]);
+    for client in CLIENTS {
         let name = match client.alias {
             Some(alias) => format!("{}, {alias}", client.name),
             None => client.name.to_owned(),
         };
-        [name, client.title.to_owned(), client.form.as_str().to_owned()]
-    };
-    let rows: Vec<[String; 3]> = CLIENTS.iter().map(row).collect();
-    output::print(&Ink::of_stdout().table(&["CLIENT", "", "IS TOLD BY"], &rows))
+        table.push([Cell::new(Tone::Bold, name), client.title.into(), client.form.as_str().into()]);
+    }
+    output::print(&table.shown(&Ink::of_stdout()))
+}
+
+/// Returns the clients that are known, each with what it is.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CLIENTS.iter().map(|client| (client.name, client.title))
 }
 
 fn find(name: &str) -> Result<&'static Client, CommandError> {
@@ -59,10 +68,8 @@ fn find(name: &str) -> Result<&'static Client, CommandError> {
     CLIENTS.iter().find(is_it).ok_or_else(|| {
         let names = CLIENTS.iter().flat_map(|client| [Some(client.name), client.alias]).flatten();
         let meant = nearest(name, names).map(|meant| format!("; did you mean `{meant}`?"));
-        CommandError::BadInput {
-            message: format!("no client is called `{name}`{}", meant.unwrap_or_default()),
-            hint: Some("`throughline env` lists those that are known"),
-        }
+        CommandError::bad_input(format!("no client is called `{name}`{}", meant.unwrap_or_default()))
+            .hint("`throughline env` lists those that are known")
     })
 }
 
@@ -70,10 +77,8 @@ fn find(name: &str) -> Result<&'static Client, CommandError> {
 fn url(config: &Config) -> Result<String, CommandError> {
     let mut address = config.listen;
     if address.port() == 0 {
-        return Err(CommandError::BadInput {
-            message: "listen: the port is chosen anew with each start".to_owned(),
-            hint: Some("give it a port, or say `--listen` with the address that `serve` printed"),
-        });
+        return Err(CommandError::bad_input("listen: the port is chosen anew with each start".to_owned())
+            .hint("give it a port, or say `--listen` with the address that `serve` printed"));
     }
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

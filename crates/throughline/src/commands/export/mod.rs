@@ -8,7 +8,7 @@ mod interchange;
 use super::{history, import};
 use crate::args::{Args, ExportArgs, FormName};
 use crate::exit::CommandError;
-use crate::output;
+use crate::output::{self, Spinner, json_line};
 use std::path::{Path, PathBuf};
 use throughline_carry::{
     Agent, Fitted, Header, Told, file_name, fit, session_id, write_body, write_markdown, write_session,
@@ -65,17 +65,19 @@ pub fn run(asked: &ExportArgs, args: &Args) -> Result<(), CommandError> {
                 ));
             }
             let text = document(&*history, &id, form, asked.model.as_deref(), args)?;
-            return deliver(&text, asked.output.as_deref());
+            return deliver(&text, asked, args);
         }
     };
     if asked.model.is_some() {
         return Err(CommandError::bad_input("--model: only a request body asks for a model"));
     }
+    let reading = Spinner::of("reading the history", !args.quiet);
     let branch = history::wait(read(&*history, &id))?;
+    drop(reading);
     let session = session(agent, &branch, &branch.told, asked.cwd.as_deref(), Report::default())?;
     remark_on(&session.report, &branch.told, args);
     if !asked.install {
-        return deliver(&session.text, asked.output.as_deref());
+        return deliver(&session.text, asked, args);
     }
     let installed = install(&session)?;
     tell_installed(&session, &installed, args)
@@ -87,7 +89,7 @@ pub async fn read(history: &dyn History, id: &ConversationId) -> Result<Branch, 
     let kept = view::latest_branch(history, id).await?;
     let seed = kept.last().map_or_else(String::new, |kept| kept.id.to_string());
     if kept.is_empty() {
-        return Err(CommandError::No(format!("{id} has no entries")));
+        return Err(CommandError::no(format!("{id} has no entries")));
     }
     let title = heading.and_then(|heading| heading.title).unwrap_or_else(|| id.as_str().into());
     let cwd = directory(history, id).await?;
@@ -228,6 +230,7 @@ fn document(
     model: Option<&str>,
     args: &Args,
 ) -> Result<String, CommandError> {
+    let _reading = Spinner::of("reading the history", !args.quiet);
     if form == FormName::Jsonl {
         return history::wait(interchange::write(history, id));
     }
@@ -243,11 +246,19 @@ fn document(
     Ok(format!("{body}\n"))
 }
 
-fn deliver(text: &str, file: Option<&Path>) -> Result<(), CommandError> {
-    match file {
-        Some(file) => std::fs::write(file, text).map_err(|source| import::find::failed(file, source)),
-        None => output::print(text),
+/// Writes the document to its file or, as it is, to standard output.
+fn deliver(text: &str, asked: &ExportArgs, args: &Args) -> Result<(), CommandError> {
+    let Some(file) = &asked.output else { return output::print(text) };
+    std::fs::write(file, text).map_err(|source| import::find::failed(file, source))?;
+    if !args.json {
+        return Ok(());
     }
+    output::print(&json_line(|writer| {
+        writer.begin_object();
+        writer.field_str("file", &file.display().to_string());
+        writer.field_uint("bytes", text.len() as u64);
+        writer.end_object();
+    }))
 }
 
 /// Returns the directory that an imported session worked in.

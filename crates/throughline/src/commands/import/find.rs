@@ -101,11 +101,11 @@ pub fn named(agent: Agent, name: &str) -> Result<Vec<Found>, CommandError> {
     let fitting: Vec<Found> =
         sessions(agent)?.into_iter().filter(|found| found.place.name().contains(name)).collect();
     match fitting.len() {
-        0 => Err(CommandError::No(format!("no file, and no session of {agent}, is called `{name}`"))),
+        0 => Err(CommandError::no(format!("no file, and no session of {agent}, is called `{name}`"))),
         1 => Ok(fitting),
         // The files of its sub-agents are called alike.
         _ if fitting.iter().all(|found| found.place.belongs_to(name)) => Ok(fitting),
-        _ => Err(CommandError::No(format!("several sessions of {agent} fit `{name}`; give more of the id"))),
+        _ => Err(CommandError::no(format!("several sessions of {agent} fit `{name}`; give more of the id"))),
     }
 }
 
@@ -144,5 +144,5 @@ fn is_session(agent: Agent, path: &Path) -> bool {
 }
 
 pub fn failed(path: &Path, source: std::io::Error) -> CommandError {
-    CommandError::File { path: path.display().to_string(), source }
+    CommandError::file(path.display(), source)
 }

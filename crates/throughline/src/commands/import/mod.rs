@@ -12,8 +12,8 @@ mod watch;
 
 use super::history;
 use crate::args::{Args, ImportArgs};
-use crate::exit::CommandError;
-use crate::output::{self, Ink, Progress, json_lines};
+use crate::exit::{CommandError, Failure};
+use crate::output::{self, Bar, Cell, Column, Ink, Table, Tone, Unit, counted, json_lines};
 use find::Found;
 use session::{Imported, Kind};
 use std::path::Path;
@@ -101,16 +101,17 @@ fn of_agents(
         (None, _) => return list(agents, asked, args),
     };
     if found.is_empty() {
-        return Err(CommandError::No("there is no session to import".to_owned()));
+        return Err(CommandError::no("there is no session to import".to_owned()));
     }
     let history = history::open(&history::configured(args)?)?;
-    let mut progress = Progress::new(!args.quiet && !args.json);
+    let bar = Bar::new(!args.quiet, Unit::Bytes);
     for found in &found {
-        let imported = history::wait(session::import(Arc::clone(&history), found, &mut progress));
+        let imported = history::wait(session::import(Arc::clone(&history), found, &bar));
+        bar.clear();
         match imported {
             Ok(imported) => report(found.agent.name(), &imported, args)?,
             // One session that cannot be read does not keep the others out.
-            Err(error @ CommandError::BadInput { .. }) if asked.all => output::report_error(&error),
+            Err(error) if asked.all && error.kind() == Failure::BadInput => output::report_error(&error),
             Err(error) => return Err(error),
         }
     }
@@ -174,25 +175,34 @@ fn list(agents: &[Agent], asked: &ImportArgs, args: &Args) -> Result<(), Command
         output::remark("no sessions of agents were found");
     }
     let ink = Ink::of_stdout();
-    let rows: Vec<[String; 8]> = listed.iter().map(|listed| row(listed, &ink)).collect();
-    let names = ["AGENT", "ID", "UPDATED", "TURNS", "CALLS", "SIZE", "DIRECTORY", "TITLE"];
-    output::print(&ink.table(&names, &rows))?;
+    let mut table = Table::new([
+        Column::words("AGENT"),
+        Column::words("ID").down_to(9),
+        Column::words("UPDATED"),
+        Column::number("TURNS").spared(),
+        Column::number("CALLS").spared(),
+        Column::number("SIZE").spared(),
+        Column::words("DIRECTORY").down_to(12).spared(),
+        Column::words("TITLE").down_to(16),
+    ]);
+    listed.iter().for_each(|listed| table.push(row(listed, &ink)));
+    output::page(&table.shown(&ink), args)?;
     if more && !args.quiet {
         output::remark("there are more; --limit shows them");
     }
     Ok(())
 }
 
-fn row(listed: &Listed, ink: &Ink) -> [String; 8] {
+fn row(listed: &Listed, ink: &Ink) -> [Cell; 8] {
     let facts = &listed.facts;
-    let text = |text: &Option<throughline_core::Text>| ink.tame(text.as_deref().unwrap_or("-")).into_owned();
+    let text = |text: &Option<throughline_core::Text>| Cell::from(text.as_deref().unwrap_or("-"));
     [
-        listed.agent.to_string(),
-        text(&facts.id),
-        output::seconds(Moment(facts.updated.unwrap_or(listed.modified))),
-        facts.turns.to_string(),
-        facts.calls.to_string(),
-        listed.size.map_or_else(|| "-".to_owned(), output::bytes),
+        listed.agent.to_string().into(),
+        Cell::new(Tone::Bold, facts.id.as_deref().unwrap_or("-")),
+        ink.when(Moment(facts.updated.unwrap_or(listed.modified))).into(),
+        facts.turns.to_string().into(),
+        facts.calls.to_string().into(),
+        listed.size.map_or_else(|| "-".to_owned(), output::bytes).into(),
         text(&facts.cwd),
         text(&facts.title),
     ]
@@ -257,21 +267,15 @@ fn report(from: &str, imported: &Imported, args: &Args) -> Result<(), CommandErr
     let facts = &imported.facts;
     let new = match imported.new_entries {
         0 => "nothing new".to_owned(),
-        1 => "1 new entry".to_owned(),
-        new => format!("{new} new entries"),
+        new => counted(new as u64, "new entry", "new entries"),
     };
-    let (turns, calls, results) = (facts.turns, facts.calls, facts.results);
-    output::print(&format!(
-        "{}  {new}; {from}: {turns} turns, {calls} calls, {results} results\n",
-        imported.conversation
-    ))
+    let turns = counted(facts.turns, "turn", "turns");
+    let calls = counted(facts.calls, "call", "calls");
+    let results = counted(facts.results, "result", "results");
+    output::print(&format!("{}  {new}; {from}: {turns}, {calls}, {results}\n", imported.conversation))
 }
 
 /// Imports one session and says nothing.
-pub fn quietly(
-    history: &Arc<dyn History>,
-    found: &Found,
-    progress: &mut Progress,
-) -> Result<Imported, CommandError> {
-    history::wait(session::import(Arc::clone(history), found, progress))
+pub fn quietly(history: &Arc<dyn History>, found: &Found, bar: &Bar) -> Result<Imported, CommandError> {
+    history::wait(session::import(Arc::clone(history), found, bar))
 }

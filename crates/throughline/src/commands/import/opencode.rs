@@ -67,7 +67,7 @@ fn in_database() -> Result<Vec<Found>, CommandError> {
     let listed = run(&["db", "select id, time_updated from session", "--format", "json"])?;
     let rows = Document::parse(listed.trim());
     let rows =
-        rows.map_err(|error| CommandError::No(format!("opencode db: its answer is not JSON: {error}")))?;
+        rows.map_err(|error| CommandError::no(format!("opencode db: its answer is not JSON: {error}")))?;
     let found = rows.root().items().filter_map(|row| {
         let id = row.field("id")?.as_str()?.into_owned();
         let updated = Duration::from_millis(row.field("time_updated")?.as_u64()?);
@@ -79,13 +79,12 @@ fn in_database() -> Result<Vec<Found>, CommandError> {
 
 /// Runs opencode and returns what it prints.
 pub fn run(args: &[&str]) -> Result<String, CommandError> {
-    let output = Command::new("opencode").args(args).output().map_err(|source| CommandError::File {
-        path: "opencode, whose sessions are in a database that only it reads".to_owned(),
-        source,
+    let output = Command::new("opencode").args(args).output().map_err(|source| {
+        CommandError::file("opencode, whose sessions are in a database that only it reads", source)
     })?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(CommandError::No(format!("opencode {}: {words}", args.join(" "))));
+        return Err(CommandError::no(format!("opencode {}: {words}", args.join(" "))));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

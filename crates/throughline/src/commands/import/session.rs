@@ -4,7 +4,7 @@ use super::find::{Found, Place, failed, stem};
 use super::opencode;
 use super::store::{Importer, Origin, id_of_beginning};
 use crate::exit::CommandError;
-use crate::output::Progress;
+use crate::output::Bar;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -63,11 +63,7 @@ pub fn facts(found: &Found) -> Result<(Facts, usize), CommandError> {
 }
 
 /// Imports a session of an agent.
-pub async fn import(
-    history: Arc<dyn History>,
-    found: &Found,
-    progress: &mut Progress,
-) -> Result<Imported, CommandError> {
+pub async fn import(history: Arc<dyn History>, found: &Found, bar: &Bar) -> Result<Imported, CommandError> {
     let at = millis(found.modified);
     let Some((mut reader, path)) = line_reader(found)? else {
         let text = opencode::document(&found.place)?;
@@ -75,14 +71,14 @@ pub async fn import(
         return whole(history, Origin::Agent(found.agent), facts, &pieces, &text, &found.place.name(), at)
             .await;
     };
-    progress.begin(&stem(path), found.size);
+    let (name, size) = (stem(path), found.size.unwrap_or(0));
     let mut lines = Lines::open(path)?;
     let mut importer: Option<Importer> = None;
     // Lines before the first that brings something: by then it is known whose they are, and where it worked.
     let mut waiting: Vec<(Line, &'static str)> = Vec::new();
     let mut damaged = Vec::new();
     while let Some(line) = lines.next(path)? {
-        progress.at(line.offset);
+        bar.at(&name, line.offset, size);
         let read = reader.line(&line.text);
         let (number, kind) = (line.number, if read.is_ok() { "line" } else { "damaged" });
         waiting.push((line, kind));
@@ -111,7 +107,6 @@ pub async fn import(
             Err(error) => damaged.push((number, error)),
         }
     }
-    progress.end();
     let facts = named(reader.facts().clone(), path);
     let id = facts.id.clone().unwrap_or_default();
     let Some(mut importer) = importer else {

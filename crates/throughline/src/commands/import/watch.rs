@@ -7,8 +7,8 @@ use super::find::{self, Found};
 use super::{quietly, report};
 use crate::args::Args;
 use crate::commands::history;
-use crate::exit::CommandError;
-use crate::output::{self, Progress};
+use crate::exit::{CommandError, Failure};
+use crate::output::{self, Bar, Unit};
 use crate::signals;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -21,8 +21,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub fn run(agents: &[Agent], args: &Args) -> Result<(), CommandError> {
     let history = history::open(&history::configured(args)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
-    let mut progress = Progress::new(false);
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
+    let bar = Bar::new(false, Unit::Bytes);
     let mut known: BTreeMap<String, (SystemTime, Option<u64>)> = BTreeMap::new();
     let mut stop = {
         let _inside = runtime.enter();
@@ -34,11 +34,11 @@ pub fn run(agents: &[Agent], args: &Args) -> Result<(), CommandError> {
     }
     loop {
         for found in changed(agents, &mut known) {
-            match quietly(&history, &found, &mut progress) {
+            match quietly(&history, &found, &bar) {
                 Ok(imported) if imported.new_entries > 0 => report(found.agent.name(), &imported, args)?,
                 Ok(_) => {}
                 // It may be written right now; the next change is looked at again.
-                Err(CommandError::Store(error)) => return Err(CommandError::Store(error)),
+                Err(error) if error.kind() == Failure::Store => return Err(error),
                 Err(error) => output::remark(&format!("{}: {error}", found.place.name())),
             }
         }

@@ -1,6 +1,6 @@
 //! Lines from standard input, and the question whether a call may be run.
 
-use crate::output::{self, Ink};
+use crate::output::{self, Ink, Spinner};
 use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 use std::pin::Pin;
@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use throughline_gateway::turn::workbench::{Approver, Decision, Question};
 use throughline_tools::Effect;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-
-use super::spinner::Spinner;
 
 /// Standard input, a line at a time, for whoever asks.
 pub struct Console {

@@ -7,7 +7,6 @@ mod console;
 mod face;
 mod frames;
 mod session;
-mod spinner;
 
 use crate::args::{Args, ChatArgs, RunArgs};
 use crate::exit::CommandError;
@@ -105,20 +104,20 @@ async fn turn(
 
 /// Returns how a turn ended as the command's own end.
 fn verdict(finished: &Finished) -> Result<(), CommandError> {
-    let no = |text: &str| Err(CommandError::No(text.to_owned()));
+    let no = |text: &str| Err(CommandError::no(text.to_owned()));
     match &finished.conclusion {
         Conclusion::Answer(Ending::Failed(failure)) => {
             let is_store = failure.code.as_deref() == Some("throughline_store_failed");
             let message = failure.message.to_string();
-            Err(if is_store { CommandError::Store(message) } else { CommandError::Backend(message) })
+            Err(if is_store { CommandError::store(message) } else { CommandError::backend(message) })
         }
         Conclusion::Answer(Ending::Broken) => {
-            Err(CommandError::Backend("the backend's answer broke off, again and again".to_owned()))
+            Err(CommandError::backend("the backend's answer broke off, again and again".to_owned()))
         }
         Conclusion::Answer(Ending::Cancelled) => no("called off"),
         Conclusion::Limited => no("all tool calls that it may make are used up; see --max-tool-calls"),
         conclusion if conclusion.word() == "completed" => Ok(()),
-        conclusion => Err(CommandError::No(format!("the answer is {}", conclusion.word()))),
+        conclusion => Err(CommandError::no(format!("the answer is {}", conclusion.word()))),
     }
 }
 
@@ -132,7 +131,7 @@ fn prompt(typed: Option<&str>) -> Result<Text, CommandError> {
             }
             let mut text = String::new();
             let read = std::io::stdin().read_to_string(&mut text);
-            read.map_err(|source| CommandError::File { path: "standard input".into(), source })?;
+            read.map_err(|source| CommandError::file("standard input", source))?;
             text
         }
     };
@@ -144,7 +143,7 @@ fn prompt(typed: Option<&str>) -> Result<Text, CommandError> {
 
 fn on_runtime<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CommandError::File { path: "the runtime".into(), source })?;
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     let done = runtime.block_on(work);
     // Somebody may still be asked for a line that nobody waits for.
     runtime.shutdown_background();

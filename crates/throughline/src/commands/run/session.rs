@@ -136,7 +136,7 @@ impl Session {
     ) -> Result<Finished, CommandError> {
         let driven = turn::drive(&self.gateway, task, &self.bench, &mut Minted, watch, cancel).await;
         driven.map_err(|error| match error {
-            TurnError::Store(_) => CommandError::Store(error.to_string()),
+            TurnError::Store(_) => CommandError::store(error.to_string()),
             TurnError::Unreadable(_) => CommandError::bad_input(error.to_string()),
         })
     }
@@ -182,10 +182,9 @@ fn backend(asked: &TalkArgs, config: &Config) -> Option<Text> {
 }
 
 async fn toolbox(cwd: &Path, tools: &Tools, servers: &[Mcp]) -> Result<Toolbox, CommandError> {
-    let at = |source| CommandError::File { path: cwd.display().to_string(), source };
+    let at = |source| CommandError::file(cwd.display(), source);
     let workdir = Workdir::open(cwd).map_err(at)?;
-    let program = std::env::current_exe()
-        .map_err(|source| CommandError::File { path: "this program".into(), source })?;
+    let program = std::env::current_exe().map_err(|source| CommandError::file("this program", source))?;
     let shell = ShellSettings {
         launcher: Launcher::Confined { program, arguments: vec![CONFINED_SHELL.into()] },
         readable: tools.readable.clone(),
@@ -196,7 +195,7 @@ async fn toolbox(cwd: &Path, tools: &Tools, servers: &[Mcp]) -> Result<Toolbox, 
         ..ShellSettings::default()
     };
     let shell = Shell::new(shell).await;
-    let shell = shell.map_err(|source| CommandError::File { path: "the shell".into(), source })?;
+    let shell = shell.map_err(|source| CommandError::file("the shell", source))?;
     let limits = Limits { command_time: tools.command_timeout, ..Limits::default() };
     let mut toolbox = Toolbox::new(workdir, limits, shell);
     for server in servers {
@@ -264,7 +263,7 @@ async fn image(path: &Path) -> Result<Text, CommandError> {
         (_, Some(name)) => (Path::new("."), name),
         _ => return Err(CommandError::bad_input(format!("{}: not a file", path.display()))),
     };
-    let at = |source| CommandError::File { path: path.display().to_string(), source };
+    let at = |source| CommandError::file(path.display(), source);
     let shell = Shell::direct().map_err(at)?;
     let toolbox = Toolbox::new(Workdir::open(folder).map_err(at)?, Limits::default(), shell);
     let read =

@@ -24,7 +24,7 @@ pub fn run(typed: &str, wanted: View, args: &Args) -> Result<(), CommandError> {
         let heading = if args.json { String::new() } else { heading(&*history, &id, &ink).await? };
         Ok(heading + &body)
     })?;
-    output::print(&text)
+    output::page(&text, args)
 }
 
 async fn body(
@@ -54,7 +54,7 @@ async fn heading(history: &dyn History, id: &ConversationId, ink: &Ink) -> Resul
     let Some(listed) = page.items.first() else { return Ok(String::new()) };
     let heading = &listed.heading;
     let title = ink.bold(&ink.tame(heading.title.as_deref().unwrap_or("without a title")));
-    let begun = output::seconds(heading.created);
+    let begun = ink.when(heading.created);
     let (entries, exchanges) = (heading.entries, heading.exchanges);
     let facts = format!("{id}  begun {begun}  entries {entries}  exchanges {exchanges}");
     Ok(format!("{title}\n{}\n\n", ink.dim(&facts)))

@@ -32,6 +32,13 @@ impl Spinner {
         Self { state: Some(state) }
     }
 
+    /// Returns a spinner that says what is waited for, until it is dropped; one that says nothing if it is not wanted.
+    pub fn of(label: &str, wanted: bool) -> Self {
+        let spinner = if wanted { Self::new() } else { Self { state: None } };
+        spinner.busy(label);
+        spinner
+    }
+
     /// Says what is waited for from now on.
     pub fn busy(&self, label: &str) {
         // The words are the model's, and must not take the terminal over.
@@ -51,6 +58,12 @@ impl Spinner {
         if let Some(state) = &self.state {
             change(&mut state.lock().unwrap_or_else(PoisonError::into_inner));
         }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
