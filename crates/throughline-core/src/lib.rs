@@ -13,6 +13,7 @@
 //! - Only the ledger knows which result belongs to which call; nothing else pairs them.
 //! - A prompt never holds a result without its call, nor a call without a result.
 //! - Arguments, schemas and sealed reasoning are carried as the exact text received.
+#![doc = include_str!("../README.md")]
 
 mod ask;
 mod assemble;

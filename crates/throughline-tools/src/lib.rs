@@ -9,6 +9,10 @@
 //! that neither `..` nor a link, not even one that is swapped in the meantime, leads outside. Commands run in a process
 //! of their own under Landlock where the kernel has it; [`Confinement`] says what holds.
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tools.md")]
+struct TheExampleOfTheDocumentation;
+
 mod arguments;
 mod call;
 mod catalog;

@@ -9,6 +9,7 @@
 //! - Nothing here does I/O, reads a clock or draws randomness; ids and times are given in a [`Stamp`].
 //! - A known field of the wrong type is an error that names its path and offset; an unknown one is kept.
 //! - What goes back to the dialect that it came from, unaltered, goes back byte for byte.
+#![doc = include_str!("../README.md")]
 
 pub mod json;
 pub mod sse;

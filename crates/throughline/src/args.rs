@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod documented;
+mod examples;
 mod names;
 
 use crate::completion::{backends, clients, conversations};
@@ -20,7 +21,7 @@ const GLOBAL: &str = "Global options";
 
 /// Owns the tool history of LLM agents: any client, any backend, switch whenever you like.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version, max_term_width = 100, after_long_help = examples::PROGRAM)]
 pub struct Args {
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
@@ -66,6 +67,7 @@ pub enum Command {
     /// The model's words go to standard output, a line for each tool call to standard error. Ctrl-C stops it and
     /// closes what is open; a second one ends it at once. A run that did not complete ends with exit code 1, one
     /// whose backend failed with 3.
+    #[command(after_long_help = examples::RUN)]
     Run(RunArgs),
     /// The same as a conversation in the terminal
     Chat(ChatArgs),
@@ -77,6 +79,7 @@ pub enum Command {
     ///
     /// A running gateway needs no restart. The switch holds until it is taken back or replaced; a model name
     /// of the form BACKEND/MODEL in a request still chooses for that request.
+    #[command(after_long_help = examples::USE)]
     Use(UseArgs),
     /// List the backends: who answers, and what was learned about each
     Backends,
@@ -110,6 +113,7 @@ pub enum Command {
         all: bool,
     },
     /// Show a conversation
+    #[command(after_long_help = examples::SHOW)]
     Show {
         /// Its id, or the beginning of it
         #[arg(add = ArgValueCandidates::new(conversations))]
@@ -122,6 +126,7 @@ pub enum Command {
     ///
     /// All words must occur; "several words" in that order; test* stands for words that begin so. Nothing found
     /// ends with exit code 1.
+    #[command(after_long_help = examples::SEARCH)]
     Search(SearchArgs),
     /// Take conversations out of the history, with all that no other one shares
     ///
@@ -143,6 +148,7 @@ pub enum Command {
     ///
     /// Reads one JSON document, or several (JSON Lines), and writes one line for each. Bad input ends with
     /// exit code 2, the field and the offset on standard error, and nothing on standard output.
+    #[command(after_long_help = examples::CONVERT)]
     Convert(ConvertArgs),
     /// Show what compaction would send of a request
     ///
@@ -152,13 +158,16 @@ pub enum Command {
     /// Take sessions of agents into the history, or list those that are there
     ///
     /// What was imported before is not imported again. A line that cannot be read is named and left out.
+    #[command(after_long_help = examples::IMPORT)]
     Import(ImportArgs),
     /// Write a conversation as a session of an agent, as a request body or as a document
+    #[command(after_long_help = examples::EXPORT)]
     Export(ExportArgs),
     /// Go on with a session of one agent in another
     ///
     /// Every call and every result arrives as such. What could not be carried is listed entry by entry, with the
     /// reason. Prints the command that goes on, or runs it.
+    #[command(after_long_help = examples::CARRY)]
     Carry(CarryArgs),
     /// Print what a backend is told that takes over and is not shown the history itself
     ///
@@ -306,6 +315,7 @@ pub enum StoreAction {
         from: Option<String>,
     },
     /// Take old conversations out, with all that no other one shares
+    #[command(after_long_help = examples::PRUNE)]
     Prune(PruneArgs),
 }
 

@@ -23,9 +23,17 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-/// Returns the commands of a page's blocks and the code in its text, each with its line.
-fn told(page: &str) -> (Vec<(usize, String)>, Vec<(usize, &str)>) {
-    let (mut lines, mut codes) = (Vec::new(), Vec::new());
+/// What a page tells, each with the number of its line.
+#[derive(Default)]
+struct Told<'p> {
+    /// The commands in its blocks.
+    lines: Vec<(usize, String)>,
+    /// The code in its text.
+    codes: Vec<(usize, &'p str)>,
+}
+
+fn told(page: &str) -> Told<'_> {
+    let Told { mut lines, mut codes } = Told::default();
     let mut language: Option<&str> = None;
     let mut open: Option<(usize, String)> = None;
     for (number, line) in (1..).zip(page.lines()) {
@@ -51,7 +59,7 @@ fn told(page: &str) -> (Vec<(usize, String)>, Vec<(usize, &str)>) {
             (_, None) => lines.extend(open.take()),
         }
     }
-    (lines, codes)
+    Told { lines, codes }
 }
 
 /// Returns the words of each command on a line, as a shell would part them.
@@ -77,11 +85,11 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             (None, _) => word.get_or_insert_default().push(c),
         }
     }
-    all.into_iter().filter_map(ours).collect()
+    all.iter().filter_map(|words| ours(words)).collect()
 }
 
 /// Returns the arguments of a command, if it is this program's.
-fn ours(words: Vec<String>) -> Option<Vec<String>> {
+fn ours(words: &[String]) -> Option<Vec<String>> {
     let is_set = |word: &&String| word.contains('=') && !word.starts_with('-');
     let words = &words[words.iter().take_while(is_set).count()..];
     let is_installed = words.first().is_some_and(|word| word == "throughline");
@@ -124,7 +132,7 @@ fn wrong(code: &str) -> Option<String> {
 fn every_command_line_in_the_documentation_can_be_typed() {
     let (mut typed, mut named) = (0, 0);
     for (path, page) in pages() {
-        let (lines, codes) = told(&page);
+        let Told { lines, codes } = told(&page);
         for (number, line) in lines {
             for words in commands(&line) {
                 let parsed = Args::try_parse_from(std::iter::once("throughline".to_owned()).chain(words));
@@ -144,6 +152,25 @@ fn every_command_line_in_the_documentation_can_be_typed() {
     assert!(typed > 50 && named > 60, "only {typed} lines and {named} commands were found");
 }
 
+/// Returns the examples in the help of a command and of those below it.
+fn examples(command: &Command) -> Vec<String> {
+    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let own = help.lines().filter(|line| line.starts_with("  ")).map(str::to_owned);
+    own.chain(command.get_subcommands().flat_map(examples)).collect()
+}
+
+#[test]
+fn every_example_of_the_help_can_be_typed() {
+    let examples = examples(&Args::command());
+    assert!(examples.len() > 20, "{examples:?}");
+    for line in examples {
+        let words = commands(&line);
+        assert_eq!(words.len(), 1, "{line}");
+        let parsed = Args::try_parse_from(std::iter::once("throughline".to_owned()).chain(words[0].clone()));
+        assert!(parsed.is_ok(), "{line}\n{}", parsed.unwrap_err());
+    }
+}
+
 #[test]
 fn what_cannot_be_typed_is_found() {
     assert_eq!(
@@ -152,7 +179,7 @@ fn what_cannot_be_typed_is_found() {
     );
     assert_eq!(commands("cargo run --release -- demo --once"), [["demo", "--once"]]);
     let page = "```sh\nhead x |\n    throughline compact\n```\n`throughline ls` and\n```console\n$ throughline a\nout\n```\n";
-    let (lines, codes) = told(page);
+    let Told { lines, codes } = told(page);
     assert_eq!(lines, [(2, "head x | throughline compact".to_owned()), (7, "throughline a".to_owned())]);
     assert_eq!(codes, [(5, "throughline ls")]);
     assert!(wrong("throughline lss").is_some() && wrong("throughline ls --limits 3").is_some());

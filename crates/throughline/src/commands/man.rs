@@ -5,7 +5,7 @@
 use crate::args::Args;
 use crate::exit::{CODES, CommandError};
 use crate::output::{self, counted};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::path::Path;
@@ -60,19 +60,34 @@ fn pages() -> Vec<(String, String)> {
     while let Some(command) = waiting.pop() {
         let mut below: Vec<_> =
             command.get_subcommands().filter(|each| !each.is_hide_set()).cloned().collect();
-        let man = Man::new(command).manual("Throughline");
-        pages.push((man.get_filename(), page(&man, pages.is_empty())));
+        let man = Man::new(command.clone()).manual("Throughline");
+        pages.push((man.get_filename(), page(&man, &command, pages.is_empty())));
         below.reverse();
         waiting.append(&mut below);
     }
     pages
 }
 
-fn page(man: &Man, is_first: bool) -> String {
+fn page(man: &Man, command: &Command, is_first: bool) -> String {
     let mut text = Vec::new();
     // Writing to memory does not fail.
-    let _ = man.render(&mut text);
+    let _ = man
+        .render_title(&mut text)
+        .and_then(|()| man.render_name_section(&mut text))
+        .and_then(|()| man.render_synopsis_section(&mut text))
+        .and_then(|()| man.render_description_section(&mut text))
+        .and_then(|()| man.render_options_section(&mut text));
+    if command.has_subcommands() {
+        let _ = man.render_subcommands_section(&mut text);
+    }
     let mut roff = Roff::new();
+    if let Some(examples) = command.get_after_long_help().map(ToString::to_string) {
+        roff.control("SH", ["EXAMPLES"]).control("nf", []);
+        for line in examples.lines().skip(1) {
+            roff.text([roman(line.trim_start())]);
+        }
+        roff.control("fi", []);
+    }
     let codes = CODES.map(|(code, what)| (code.to_string(), what));
     listed(&mut roff, "EXIT STATUS", codes.iter().map(|(code, what)| (code.as_str(), *what)));
     if is_first {
@@ -104,7 +119,7 @@ mod tests {
             assert!(names.contains(&name), "{names:?}");
         }
         let (_, search) = pages.iter().find(|(name, _)| name == "throughline-search.1").unwrap();
-        for expected in ["\\-\\-failed", ".SH \"EXIT STATUS\"", "SEE ALSO"] {
+        for expected in ["\\-\\-failed", ".SH EXAMPLES", ".SH \"EXIT STATUS\"", "SEE ALSO"] {
             assert!(search.contains(expected), "{expected}: {search}");
         }
         assert!(pages[0].1.contains("THROUGHLINE_DATA") && pages[0].1.contains("history.db"));

@@ -165,11 +165,14 @@ fn is_as_told(printed: &str, told: &str) -> bool {
     let printed = joined(printed);
     let mut rest = printed.as_str();
     let pieces: Vec<String> = told.split('…').map(joined).collect();
+    let last = pieces.len() - 1;
     for (number, piece) in pieces.iter().enumerate() {
-        let Some(at) = rest.find(piece.as_str()).filter(|at| number > 0 || *at == 0) else { return false };
+        let is_here = |at: &usize| number > 0 || *at == 0;
+        let found = if number == last && last > 0 { rest.rfind(piece) } else { rest.find(piece) };
+        let Some(at) = found.filter(is_here) else { return false };
         rest = &rest[at + piece.len()..];
     }
-    rest.is_empty() || told.trim_end().ends_with('…')
+    rest.is_empty()
 }
 
 #[test]
