@@ -23,6 +23,17 @@ golden-update:
     INSTA_UPDATE=always cargo test -p throughline-wire --test it
     git diff --stat -- crates/throughline-wire/tests
 
+# Tries the laws (property tests) on cases that nobody tried yet, again and again; a failure names its seed.
+laws rounds="20":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for _ in $(seq {{ rounds }}); do
+        export PROPTEST_RNG_SEED=$RANDOM$RANDOM
+        echo "seed $PROPTEST_RNG_SEED"
+        cargo nextest run --cargo-quiet --status-level fail --no-fail-fast -p throughline-core -p throughline-wire \
+            -p throughline-store -p throughline-tools -p throughline-carry -p throughline-tokens
+    done
+
 golden := "crates/throughline-wire/tests/golden"
 
 # Fuzzes one target (sse, json, chat, messages, responses, streams, frames, ledger, patch, sessions), with the golden files as
