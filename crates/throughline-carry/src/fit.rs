@@ -5,7 +5,7 @@ use crate::{Agent, Millis, codex, tools};
 use std::collections::BTreeMap;
 use throughline_core::{
     Action, Ask, Call, Dialect, Entry, ForeignReasoning, Input, Kind, Origin, Part, Place, Report, Role,
-    Rules, Said, Settings, Target, Text, joined_text, prepare,
+    Rules, Said, Target, Text, joined_text, prepare,
 };
 
 /// An entry of a branch, and when it was told.
@@ -74,19 +74,7 @@ pub fn fit(told: &[Told], to: Agent, mut report: Report) -> Fitted {
 
 /// Returns the request that a history would be in, in a dialect other than `not`: nothing of it is a client's.
 pub(crate) fn ask(entries: Vec<Entry>, not: Dialect) -> Ask {
-    Ask {
-        dialect: if not == Dialect::Chat { Dialect::Messages } else { Dialect::Chat },
-        model: None,
-        entries,
-        tools: Vec::new(),
-        tool_choice: None,
-        settings: Settings::default(),
-        stream: false,
-        previous: None,
-        conversation: None,
-        fields: Vec::new(),
-        extras: Vec::new(),
-    }
+    Ask::of(if not == Dialect::Chat { Dialect::Messages } else { Dialect::Chat }, entries)
 }
 
 fn dated(entries: Vec<Entry>, told: &[Told], summaries: &[Option<Place>]) -> Vec<Written> {

@@ -167,6 +167,26 @@ pub struct Reasoning {
     pub summary: Option<Text>,
 }
 
+impl Ask {
+    /// Returns a request that no client made: a history, and nothing besides.
+    #[must_use]
+    pub fn of(dialect: Dialect, entries: Vec<Entry>) -> Self {
+        Self {
+            dialect,
+            model: None,
+            entries,
+            tools: Vec::new(),
+            tool_choice: None,
+            settings: Settings::default(),
+            stream: false,
+            previous: None,
+            conversation: None,
+            fields: Vec::new(),
+            extras: Vec::new(),
+        }
+    }
+}
+
 impl Reasoning {
     /// Says whether the model is asked not to reason.
     #[must_use]

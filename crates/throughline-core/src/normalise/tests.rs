@@ -8,8 +8,7 @@
 
 use crate::{
     Action, Ask, Call, Content, Dialect, Entry, Extra, Image, Input, Kind, Media, Outcome, Part, Reasoning,
-    Report, Return, Role, Rules, Said, Seal, Settings, Strategy, Target, Text, Thought, Tool, ToolForm, Wire,
-    prepare,
+    Report, Return, Role, Rules, Said, Seal, Strategy, Target, Text, Thought, Tool, ToolForm, Wire, prepare,
 };
 
 fn entry(word: &str, dialect: Dialect) -> Entry {
@@ -100,19 +99,7 @@ fn said_word(said: &Said) -> String {
 }
 
 fn ask(entries: Vec<Entry>, dialect: Dialect) -> Ask {
-    Ask {
-        dialect,
-        model: None,
-        entries,
-        tools: vec![tool("read", None)],
-        tool_choice: None,
-        settings: Settings::default(),
-        stream: false,
-        previous: None,
-        conversation: None,
-        fields: Vec::new(),
-        extras: Vec::new(),
-    }
+    Ask { tools: vec![tool("read", None)], ..Ask::of(dialect, entries) }
 }
 
 fn tool(name: &str, namespace: Option<&str>) -> Tool {

@@ -1,9 +1,7 @@
 //! What the model does with whole requests.
 
 use super::*;
-use throughline_core::{
-    Call, Dialect, Entry, Kind, Outcome, Part, Reasoning, Return, Role, Settings, Tool, ToolForm,
-};
+use throughline_core::{Call, Dialect, Entry, Kind, Outcome, Part, Reasoning, Return, Role, Tool, ToolForm};
 
 fn tool(name: &str, description: &str, schema: &str) -> Tool {
     Tool {
@@ -30,19 +28,7 @@ fn tools() -> Vec<Tool> {
 }
 
 fn ask(entries: Vec<Entry>) -> Ask {
-    Ask {
-        dialect: Dialect::Chat,
-        model: Some("m".into()),
-        entries,
-        tools: tools(),
-        tool_choice: None,
-        settings: Settings::default(),
-        stream: false,
-        previous: None,
-        conversation: None,
-        fields: Vec::new(),
-        extras: Vec::new(),
-    }
+    Ask { model: Some("m".into()), tools: tools(), ..Ask::of(Dialect::Chat, entries) }
 }
 
 fn user(text: &str) -> Entry {

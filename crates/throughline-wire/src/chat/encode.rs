@@ -141,19 +141,8 @@ mod tests {
 
     /// Returns a request as another dialect's decoder would.
     fn foreign(settings: Settings) -> Ask {
-        Ask {
-            dialect: Dialect::Messages,
-            model: Some("kettle-1".into()),
-            entries: vec![Entry::said(Role::User, "Hi.")],
-            tools: Vec::new(),
-            tool_choice: None,
-            settings,
-            stream: false,
-            previous: None,
-            conversation: None,
-            fields: Vec::new(),
-            extras: Vec::new(),
-        }
+        let entries = vec![Entry::said(Role::User, "Hi.")];
+        Ask { model: Some("kettle-1".into()), settings, ..Ask::of(Dialect::Messages, entries) }
     }
 
     #[test]

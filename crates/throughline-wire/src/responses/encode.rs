@@ -206,19 +206,7 @@ mod tests {
     }
 
     fn foreign(entries: Vec<Entry>) -> Ask {
-        Ask {
-            dialect: Dialect::Chat,
-            model: Some("m".into()),
-            entries,
-            tools: Vec::new(),
-            tool_choice: None,
-            settings: Settings::default(),
-            stream: false,
-            previous: None,
-            conversation: None,
-            fields: Vec::new(),
-            extras: Vec::new(),
-        }
+        Ask { model: Some("m".into()), ..Ask::of(Dialect::Chat, entries) }
     }
 
     /// The prompt that says exactly what the request says: what is tested here is only how it is written.

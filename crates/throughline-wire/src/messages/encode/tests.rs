@@ -11,19 +11,8 @@ use throughline_core::{
 
 /// Returns a request of another dialect, with nothing in it but what it is given.
 fn foreign(entries: Vec<Entry>) -> Ask {
-    Ask {
-        dialect: Dialect::Responses,
-        model: Some("claude-sonnet-4-5".into()),
-        entries,
-        tools: Vec::new(),
-        tool_choice: None,
-        settings: Settings { max_output_tokens: Some("4096".into()), ..Settings::default() },
-        stream: false,
-        previous: None,
-        conversation: None,
-        fields: Vec::new(),
-        extras: Vec::new(),
-    }
+    let settings = Settings { max_output_tokens: Some("4096".into()), ..Settings::default() };
+    Ask { model: Some("claude-sonnet-4-5".into()), settings, ..Ask::of(Dialect::Responses, entries) }
 }
 
 fn rules() -> Rules {
