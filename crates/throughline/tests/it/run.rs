@@ -327,6 +327,42 @@ fn replay_shows_what_other_settings_would_have_sent() {
 }
 
 #[test]
+fn tools_of_an_mcp_server_are_run_kept_and_replayed_without_it() {
+    let server = Path::new(env!("CARGO_BIN_EXE_throughline")).with_file_name("examples").join("mcp_server");
+    assert!(
+        server.exists(),
+        "built by: cargo build -p throughline-tools --example mcp_server --profile test"
+    );
+    let turns = json!([
+        {"calls": [call("example__echo", json!({"text": "from afar"})), call("example__fail", json!({}))]},
+        {"calls": [call("example__exit", json!({}))]},
+        {"text": "It is gone."}
+    ]);
+    let scene = Scene::new("mcp", "messages", &turns);
+    let path = scene.folder.join("throughline.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    let with_server = format!("{config}[[mcp]]\nname = \"example\"\ncommand = {server:?}\n");
+    std::fs::write(&path, &with_server).unwrap();
+    let run = scene.run(&["--approve", "all", "Ask it"]);
+    assert_eq!((run.code, &*run.stdout), (0, "It is gone.\n"), "{}", run.stderr);
+    let bodies = scene.bodies();
+    assert!(bodies[0].contains("Says the text again."), "its tools are declared: {}", bodies[0]);
+    for result in ["from afar", "it went wrong"] {
+        assert!(bodies[1].contains(result), "{result}: {}", bodies[1]);
+    }
+    assert_eq!(bodies.len(), 3, "a server that ends in the middle of a call is a result, not the end");
+    // Nothing outside is touched when it is replayed: the server need not be there.
+    std::fs::write(&path, config).unwrap();
+    let id = run.stderr.split("conversation ").nth(1).unwrap().trim();
+    let replayed = scene.throughline(&["replay", id]);
+    assert_eq!(replayed.code, 0, "{}{}", replayed.stdout, replayed.stderr);
+    // One that cannot be reached is told at the start, by its name.
+    std::fs::write(&path, with_server.replace("mcp_server", "no_such_server")).unwrap();
+    let run = scene.run(&["Ask it"]);
+    assert!(run.code != 0 && run.stderr.contains("example"), "{}", run.stderr);
+}
+
+#[test]
 fn a_conversation_is_had_line_by_line() {
     use std::io::Write;
     let turns = json!([{"text": "One."}, {"text": "Two."}]);
