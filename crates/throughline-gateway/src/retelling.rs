@@ -3,6 +3,7 @@
 //! One conversation is retold once at a time. What comes of it is kept in the record, so nothing here has to
 //! outlive the process.
 
+use crate::exchange::aside::SUMMARY;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use throughline_core::ConversationId;
@@ -23,13 +24,10 @@ pub struct Retold {
     conversation: ConversationId,
 }
 
-/// What the record calls an attempt in which a model was asked for a summary.
-pub const STRATEGY: &str = "summary";
-
 /// Returns the attempt that an exchange was answered by: the last one, but for what was asked afterwards.
 #[must_use]
 pub fn answering(exchange: &Exchange) -> Option<&Attempt> {
-    let is_of_turn = |attempt: &&Attempt| attempt.strategy.as_deref() != Some(STRATEGY);
+    let is_of_turn = |attempt: &&Attempt| attempt.strategy.as_deref() != Some(SUMMARY);
     exchange.attempts.iter().rev().find(is_of_turn)
 }
 

@@ -7,6 +7,7 @@
 //!    as the [attempts](crate::capability::Attempts) decide, as long as the client has not seen a byte.
 //! 5. The answer is relayed, and its end held back until the history has it.
 
+pub mod aside;
 mod background;
 pub mod clients;
 mod compact;
@@ -18,6 +19,7 @@ mod handover;
 mod identity;
 mod items;
 mod known;
+pub mod noted;
 mod open;
 mod permit;
 mod place;

@@ -10,9 +10,10 @@
 
 use super::Running;
 use super::editing;
+use super::noted::{self, Noted};
 use super::prompting::history;
 use super::recall;
-use super::retell::{self, Untold};
+use super::retell::Untold;
 use crate::config::{Backend, Budget as PromptBudget};
 use crate::gateway::Gateway;
 use crate::ingress::reject::own;
@@ -24,10 +25,10 @@ use throughline_core::plan::{
 use throughline_core::{
     Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Strategy, Text,
 };
-use throughline_store::{Exchange, ExchangeId, Exchanges, Paging, StoreError};
+use throughline_store::{ExchangeId, Exchanges, Paging, StoreError};
 use throughline_tokens::{Counts, Gauge, Size};
 use throughline_wire::ContextEdits;
-use throughline_wire::json::{Document, Writer};
+use throughline_wire::json::Writer;
 
 /// A plan, and where what it goes on from was decided.
 #[derive(Debug)]
@@ -164,13 +165,13 @@ impl Running {
         let latest = Exchanges::Of(conversation, Paging::first(EXCHANGES_MAX));
         let exchanges = self.gateway.history.exchanges(latest).await?.items;
         for exchange in exchanges {
-            match noted(&exchange, backend) {
+            match noted::last(&exchange, &backend.name) {
                 Some(Noted::Here(decisions, words)) => {
                     return Ok(Some(Before { decisions, since: Some(exchange.id), words }));
                 }
                 Some(Noted::In(id)) => {
                     let there = self.gateway.history.exchanges(Exchanges::One(id.clone())).await?;
-                    let there = there.items.iter().find_map(|exchange| noted_here(exchange, backend));
+                    let there = there.items.iter().find_map(|exchange| noted::here(exchange, &backend.name));
                     let before = |(decisions, words)| Before { decisions, since: Some(id), words };
                     return Ok(there.map(before));
                 }
@@ -351,38 +352,6 @@ impl Planned {
     pub const fn counts_only(&self, changes: usize) -> usize {
         if self.since.is_some() { changes } else { 0 }
     }
-}
-
-/// What the record of an exchange has about decisions.
-enum Noted {
-    /// They are here, perhaps with the words of a model for the digest.
-    Here(Decisions, Option<Text>),
-    In(ExchangeId),
-}
-
-/// Returns the decisions that the record of an exchange has itself, with the words of a model for the digest.
-///
-/// Later attempts of the same exchange, such as those after a recall, lead to the one that decided.
-fn noted_here(exchange: &Exchange, backend: &Backend) -> Option<(Decisions, Option<Text>)> {
-    let mut attempts = exchange.attempts.iter().rev().filter(|attempt| attempt.backend == backend.name);
-    attempts.find_map(|attempt| {
-        let report = attempt.report.as_deref()?;
-        let document = Document::parse(report).ok()?;
-        let decisions = document.root().field("plan")?.field("decisions")?.as_text()?;
-        Some((Decisions::from_text(&decisions).ok()?, retell::words_of(report)))
-    })
-}
-
-fn noted(exchange: &Exchange, backend: &Backend) -> Option<Noted> {
-    let mut attempts = exchange.attempts.iter().rev().filter(|attempt| attempt.backend == backend.name);
-    attempts.find_map(|attempt| {
-        let document = Document::parse(attempt.report.as_deref()?).ok()?;
-        let since = document.root().field("plan")?.field("since").and_then(|since| since.as_text());
-        match since {
-            Some(id) => Some(Noted::In(ExchangeId::new(&*id))),
-            None => noted_here(exchange, backend).map(|(decisions, words)| Noted::Here(decisions, words)),
-        }
-    })
 }
 
 /// Says whether the history is ours to show, and not resent by the client.

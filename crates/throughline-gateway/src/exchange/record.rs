@@ -4,10 +4,10 @@
 //! over: two waits for the disk, whatever happens in between. The request is written together with the first
 //! attempt. What a long stream has brought so far is written along the way, every so often, without waiting.
 
+use super::aside::SUMMARY;
 use super::items;
 use super::place::Placed;
 use super::sizing::Sizing;
-use super::summary::SUMMARY;
 use crate::gateway::{Gateway, now};
 use crate::privacy::Privacy;
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};

@@ -7,25 +7,22 @@
 //! docs/decisions/0023.
 
 use super::Running;
+use super::aside::{self, Aside, AsideError, SUMMARY};
 use crate::config::HandoverSummary;
 use crate::drain::Drain;
-use crate::egress::{Egress, Presented, Request, path_of};
+use crate::egress::{Egress, Presented};
 use crate::gateway::now;
 use crate::privacy::Privacy;
-use crate::retelling::{Retold, STRATEGY};
+use crate::retelling::Retold;
 use crate::routing::Destination;
 use crate::telemetry::{SummaryOutcome, Telemetry};
 use bytes::Bytes;
-use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_core::plan::{Decision, Decisions};
-use throughline_core::{
-    Ask, Dialect, Ending, Entry, Kind, Role, Settings, Stop, Target, Text, joined_text, prepare,
-};
+use throughline_core::{Entry, Kind, Role, Text, joined_text};
 use throughline_store::{Attempt, Batch, Exchange, Exchanges, History, ProviderEvent, StoreError, Write};
-use throughline_wire::json::{Document, Edit, patch, quote};
-use throughline_wire::{decode_error, decode_reply, encode_request};
+use throughline_wire::json::{Document, Edit, Node, patch, quote};
 
 /// What a step has put into the digest, as a model is to be told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,10 +67,8 @@ struct Retelling {
 enum RetellError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("{0}")]
-    Backend(Text),
-    #[error("it said nothing")]
-    Silent,
+    #[error(transparent)]
+    Backend(#[from] AsideError),
     #[error("it took too long")]
     TooLong,
     #[error("the gateway stops")]
@@ -121,11 +116,10 @@ fn fenced(text: &str) -> String {
     text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the words that the record has for a plan, if a model has found some.
+/// Returns the words that the record of a plan has, if a model has found some.
 #[must_use]
-pub fn words_of(report: &str) -> Option<Text> {
-    let document = Document::parse(report).ok()?;
-    document.root().field("plan")?.field(FIELD)?.as_text()
+pub fn words_in(plan: Node<'_>) -> Option<Text> {
+    plan.field(FIELD)?.as_text()
 }
 
 impl Running {
@@ -206,13 +200,15 @@ impl Retelling {
 
     /// Asks the model, after what it is asked is in the history.
     async fn tell(&mut self) -> Result<(Text, Text), RetellError> {
-        let body = self.body();
-        let backend = &self.destination.backend;
+        let Destination { backend, model } = &self.destination;
+        let material = self.untold.0.as_str();
+        let aside = Aside { instructions: INSTRUCTIONS, material, tokens_max: WORDS_TOKENS_MAX };
+        let body = aside.body(backend, model);
         self.exchange.attempts.push(Attempt {
             backend: backend.name.clone(),
             dialect: backend.dialect,
-            model: Some(self.destination.model.clone()),
-            strategy: Some(Text::from_static(STRATEGY)),
+            model: Some(model.clone()),
+            strategy: Some(Text::from_static(SUMMARY)),
             report: None,
             started: now(),
             ended: None,
@@ -223,67 +219,16 @@ impl Retelling {
         let sent = Write::Sent { exchange, attempt, body: Bytes::from(body.clone()) };
         let writes = vec![Write::Exchange(Box::new(self.exchange.clone())), sent];
         self.history.append(self.privacy.batch(Batch::durable(writes))).await?;
-        let (path, forwarded) = (path_of(backend.dialect), HeaderMap::new());
-        let request = Request { path, body: body.into(), presented: &self.presented, forwarded: &forwarded };
-        let failed = |what: &dyn std::fmt::Display| RetellError::Backend(Text::from(what.to_string()));
-        let answered = self.egress.post(request).await.map_err(|error| failed(&error))?;
-        let status = answered.status;
+        let dialect = self.destination.backend.dialect;
+        let answered = aside::ask(&self.egress, dialect, body.into(), &self.presented).await;
+        let status = answered.as_ref().map_or_else(AsideError::status, |answer| Some(answer.status));
         if let Some(attempt) = self.exchange.attempts.last_mut() {
-            attempt.status = Some(status);
+            attempt.status = status;
         }
-        let body = answered.whole().await.map_err(|error| failed(&error))?;
-        let text = String::from_utf8_lossy(&body).into_owned();
-        if status >= 400 {
-            return Err(failed(&decode_error(self.destination.backend.dialect, status, &text).message));
-        }
-        let words = self.words(&text)?;
-        Ok((words, text.into()))
-    }
-
-    /// Returns the request: what there is to tell as the user's words, and no tools.
-    fn body(&self) -> String {
-        let backend = &self.destination.backend;
-        // A request of the backend's own dialect would be expected to have its fields already.
-        let dialect = if backend.dialect == Dialect::Chat { Dialect::Responses } else { Dialect::Chat };
-        let ask = Ask {
-            dialect,
-            model: None,
-            entries: vec![
-                Entry::said(Role::System, INSTRUCTIONS),
-                Entry::said(Role::User, self.untold.0.as_str()),
-            ],
-            tools: Vec::new(),
-            tool_choice: None,
-            settings: Settings {
-                max_output_tokens: Some(Text::from_static(WORDS_TOKENS_MAX)),
-                ..Settings::default()
-            },
-            stream: false,
-            previous: None,
-            conversation: None,
-            fields: Vec::new(),
-            extras: Vec::new(),
-        };
-        let target = Target { model: Some(self.destination.model.clone()), ..Target::new(&backend.rules) };
-        let (prompt, mut report) = prepare(&ask, &target);
-        encode_request(&prompt, &mut report)
-    }
-
-    fn words(&self, answer: &str) -> Result<Text, RetellError> {
-        let reply = decode_reply(self.destination.backend.dialect, answer.to_owned());
-        let reply = reply.map_err(|error| RetellError::Backend(error.to_string().into()))?;
-        if !matches!(reply.ending, Ending::Stopped(Stop::EndTurn | Stop::MaxTokens)) {
-            return Err(RetellError::Silent);
-        }
-        let said = reply.entries.iter().filter_map(Entry::as_said).map(|said| joined_text(&said.parts));
-        let text = said.map(|text| text.to_string()).collect::<Vec<_>>().join("\n");
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(RetellError::Silent);
-        }
+        let answer = answered?;
         // Square brackets at the beginning of a line are how a digest speaks.
-        let text = text[..text.floor_char_boundary(WORDS_CHARS_MAX)].replace("\n[", "\n(");
-        Ok(Text::from(text.trim_start_matches('[')))
+        let words = answer.words[..answer.words.floor_char_boundary(WORDS_CHARS_MAX)].replace("\n[", "\n(");
+        Ok((Text::from(words.trim_start_matches('[')), answer.body))
     }
 
     fn number(&self) -> u32 {
@@ -297,7 +242,7 @@ impl Retelling {
         let Some(latest) = latest.into_iter().next() else { return Ok(()) };
         let mut exchange = Exchange { attempts: self.exchange.attempts.clone(), ..latest };
         let Some(last) = exchange.attempts.last_mut() else { return Ok(()) };
-        if last.strategy.as_deref() != Some(STRATEGY) {
+        if last.strategy.as_deref() != Some(SUMMARY) {
             return Ok(());
         }
         last.ended = Some(now());

@@ -5,22 +5,15 @@
 //! handover works all the same. What the model is sent is an attempt of the exchange, in the record like any other.
 
 use super::Running;
+use super::aside::{self, Answer, Aside, AsideError, SUMMARY};
 use super::record;
 use crate::config::Backend;
-use crate::egress::{Request, path_of};
 use crate::gateway::now;
 use crate::routing::Destination;
 use bytes::Bytes;
-use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_core::{
-    Ask, Dialect, Entry, Kind, Role, Settings, Target, Text, joined_text, own_message, prepare,
-};
-use throughline_wire::{decode_reply, encode_request};
-
-/// What the record calls an attempt that is to write a summary.
-pub const SUMMARY: &str = "summary";
+use throughline_core::{Entry, Kind, Role, Text, joined_text, own_message};
 
 /// How long a model may take; the user waits meanwhile.
 const TIME_MAX: Duration = Duration::from_secs(60);
@@ -47,67 +40,31 @@ impl Running {
         let default = backend.default_model.clone();
         let model = if is_same { Some(taking_over.model.clone()) } else { default }?;
         let talk = talk(entries)?;
-        let body = Bytes::from(request(&backend, &model, talk));
+        let aside = Aside { instructions: INSTRUCTIONS, material: &talk, tokens_max: SUMMARY_TOKENS_MAX };
+        let body = Bytes::from(aside.body(&backend, &model));
         let report = Text::from_static(r#"{"summary":"strategy=summary","changes":[]}"#);
         let attempt = record::attempted(backend.name.clone(), backend.dialect, model, SUMMARY, report, now());
         self.recorder.attempt(attempt, body.clone()).await.ok()?;
         let answered = tokio::time::timeout(TIME_MAX, self.asked(&backend, body)).await;
-        let answered = answered.unwrap_or_else(|_| Err("no summary within the time limit".to_owned()));
-        match answered {
-            Ok(words) => {
-                self.recorder.attempt_ended(Some(200), None, now());
-                Some(words)
+        let late = || AsideError::Unanswered("no summary within the time limit".to_owned());
+        match answered.unwrap_or_else(|_| Err(late())) {
+            Ok(answer) => {
+                self.recorder.attempt_ended(Some(answer.status), None, now());
+                Some(answer.words)
             }
-            Err(problem) => {
-                tracing::warn!(backend = backend.name.as_str(), problem, "no summary; the digest stands in");
-                self.recorder.attempt_ended(None, Some(problem.into()), now());
+            Err(error) => {
+                tracing::warn!(backend = backend.name.as_str(), %error, "no summary; the digest stands in");
+                self.recorder.attempt_ended(error.status(), Some(error.to_string().into()), now());
                 None
             }
         }
     }
 
-    async fn asked(&self, backend: &Backend, body: Bytes) -> Result<String, String> {
-        let egress = self.setup.egress.get(&backend.name).ok_or("the backend is not set up")?;
-        let (path, forwarded) = (path_of(backend.dialect), HeaderMap::new());
-        let request = Request { path, body, presented: &self.presented, forwarded: &forwarded };
-        let answered = egress.post(request).await.map_err(|error| error.to_string())?;
-        if answered.status >= 400 {
-            return Err(format!("status {}", answered.status));
-        }
-        let body = answered.whole().await.map_err(|error| error.to_string())?;
-        let text = String::from_utf8(body.into()).map_err(|_| "the answer is not UTF-8")?;
-        let reply = decode_reply(backend.dialect, text).map_err(|error| error.to_string())?;
-        let said = reply.entries.iter().filter_map(Entry::as_said).map(|said| joined_text(&said.parts));
-        let words = said.map(|text| text.to_string()).collect::<Vec<_>>().join("\n");
-        if words.trim().is_empty() { Err("the model said nothing".to_owned()) } else { Ok(words) }
+    async fn asked(&self, backend: &Backend, body: Bytes) -> Result<Answer, AsideError> {
+        let egress = self.setup.egress.get(&backend.name);
+        let egress = egress.ok_or_else(|| AsideError::Unanswered("the backend is not set up".to_owned()))?;
+        aside::ask(egress, backend.dialect, body, &self.presented).await
     }
-}
-
-/// Returns the request for a summary, as a backend takes it.
-fn request(backend: &Backend, model: &Text, talk: String) -> String {
-    let settings = Settings {
-        max_output_tokens: Some(Text::from_static(SUMMARY_TOKENS_MAX)),
-        store: (backend.dialect == Dialect::Responses).then_some(false),
-        ..Settings::default()
-    };
-    // As if it came in another dialect: settings of a request in the backend's own go out as they came, and these
-    // came in none.
-    let dialect = if backend.dialect == Dialect::Chat { Dialect::Messages } else { Dialect::Chat };
-    let ask = Ask {
-        dialect,
-        model: Some(model.clone()),
-        entries: vec![Entry::said(Role::System, INSTRUCTIONS), Entry::said(Role::User, talk)],
-        tools: Vec::new(),
-        tool_choice: None,
-        settings,
-        stream: false,
-        previous: None,
-        conversation: None,
-        fields: Vec::new(),
-        extras: Vec::new(),
-    };
-    let (prompt, mut report) = prepare(&ask, &Target::new(&backend.rules));
-    encode_request(&prompt, &mut report)
 }
 
 /// Returns what user and assistant said before the user's own message; nothing, if that is nothing.

@@ -2,16 +2,17 @@
 
 use super::api::unread;
 use super::reject::{own, undecodable};
+use crate::exchange::noted::{self, Noted};
 use crate::gateway::Gateway;
 use crate::routing::Destination;
 use crate::view::{self, Attempted, Seen};
 use std::sync::Arc;
 use throughline_core::plan::Decisions;
 use throughline_core::{Entry, Failure, FailureKind};
-use throughline_store::{Attempt, Entries, Exchange, ExchangeId, Exchanges, Kept, Which};
+use throughline_store::{Attempt, Entries, Exchange, Exchanges, Kept, Which};
 use throughline_tokens::Gauge;
 use throughline_wire::decode_request;
-use throughline_wire::json::{Document, Writer};
+use throughline_wire::json::Writer;
 
 /// Everything that the comparison needs, read.
 struct Material {
@@ -87,22 +88,11 @@ fn gauge(gateway: &Gateway, attempt: &Attempt) -> Gauge {
 
 /// Returns what was decided for an attempt, here or in the exchange that its report names.
 async fn decisions(gateway: &Gateway, attempt: &Attempt) -> Option<Decisions> {
-    let (own, since) = noted(attempt.report.as_deref()?)?;
-    if own.is_some() {
-        return own;
-    }
-    let exchanges = gateway.history.exchanges(Exchanges::One(since?)).await.ok()?;
-    let attempts = exchanges.items.into_iter().flat_map(|exchange| exchange.attempts);
-    attempts
-        .filter(|earlier| earlier.backend == attempt.backend)
-        .filter_map(|earlier| noted(earlier.report.as_deref()?)?.0)
-        .last()
-}
-
-fn noted(report: &str) -> Option<(Option<Decisions>, Option<ExchangeId>)> {
-    let document = Document::parse(report).ok()?;
-    let plan = document.root().field("plan")?;
-    let text = |name| plan.field(name).and_then(|value| value.as_text());
-    let own = text("decisions").and_then(|text| Decisions::from_text(&text).ok());
-    Some((own, text("since").map(|id| ExchangeId::new(&*id))))
+    let id = match Noted::of(attempt)? {
+        Noted::Here(decisions, _) => return Some(decisions),
+        Noted::In(id) => id,
+    };
+    let exchanges = gateway.history.exchanges(Exchanges::One(id)).await.ok()?;
+    let decided = exchanges.items.iter().find_map(|exchange| noted::here(exchange, &attempt.backend));
+    decided.map(|(decisions, _)| decisions)
 }

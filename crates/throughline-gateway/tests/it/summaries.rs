@@ -57,6 +57,8 @@ async fn the_words_of_a_model_take_the_place_of_the_digest_with_the_next_step() 
             asked[0]
         );
         assert!(!asked[0].contains("fn handler_") && !asked[0].contains("\"tools\""), "{}", asked[0]);
+        let is_kept_by_provider = dialect == Dialect::Responses && !asked[0].contains("\"store\":false");
+        assert!(!is_kept_by_provider, "a provider is asked not to keep it: {}", asked[0]);
         assert_eq!(summaries(&first, "written").await, 1);
 
         // Until the next step the prompt begins as before.
