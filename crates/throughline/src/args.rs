@@ -7,7 +7,7 @@ mod names;
 
 use crate::completion::{backends, clients, conversations};
 use clap::{Parser, Subcommand};
-use clap_complete::engine::ArgValueCandidates;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 pub use names::{
     AgentName, ApproveName, ChatProfile, Color, DialectName, EmbedName, FormName, PolicyName, ReasoningName,
     StrategyName, View,
@@ -116,7 +116,7 @@ pub enum Command {
     #[command(after_long_help = examples::SHOW)]
     Show {
         /// Its id, or the beginning of it
-        #[arg(add = ArgValueCandidates::new(conversations))]
+        #[arg(add = ArgValueCompleter::new(conversations))]
         id: String,
         /// What to show of it
         #[arg(long, default_value = "talk")]
@@ -133,7 +133,7 @@ pub enum Command {
     /// A gateway may be running. What was deleted cannot be had back, except from a backup.
     Rm {
         /// Their ids, or the beginnings of them
-        #[arg(required = true, add = ArgValueCandidates::new(conversations))]
+        #[arg(required = true, add = ArgValueCompleter::new(conversations))]
         id: Vec<String>,
     },
     /// Look after the history: check, copy, move, thin out
@@ -237,7 +237,7 @@ pub struct TalkArgs {
     #[arg(long, value_name = "WHAT")]
     pub approve: Option<ApproveName>,
     /// Go on with this conversation: its id, or the beginning of it
-    #[arg(long = "continue", value_name = "ID", add = ArgValueCandidates::new(conversations))]
+    #[arg(long = "continue", value_name = "ID", add = ArgValueCompleter::new(conversations))]
     pub continued: Option<String>,
     /// An image to begin with, may be repeated
     #[arg(long, value_name = "FILE")]
@@ -248,7 +248,7 @@ pub struct TalkArgs {
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
     /// The run, by the id that `run` printed; or a conversation, for all its runs
-    #[arg(add = ArgValueCandidates::new(conversations))]
+    #[arg(add = ArgValueCompleter::new(conversations))]
     pub run: String,
     /// Another configuration to replay it under, or another version of this program to replay it with
     #[arg(long, value_name = "FILE")]
@@ -262,7 +262,7 @@ pub struct UseArgs {
     #[arg(value_name = "BACKEND[/MODEL]", required_unless_present = "clear", add = ArgValueCandidates::new(backends))]
     pub backend: Option<String>,
     /// Only in this conversation: its id, or the beginning of it
-    #[arg(long, value_name = "ID", add = ArgValueCandidates::new(conversations))]
+    #[arg(long, value_name = "ID", add = ArgValueCompleter::new(conversations))]
     pub conversation: Option<String>,
     /// Take the switch back
     #[arg(long, conflicts_with = "backend")]
@@ -281,7 +281,7 @@ pub struct SearchArgs {
     #[arg(long)]
     pub failed: bool,
     /// Only in this conversation: its id, or the beginning of it
-    #[arg(long, value_name = "ID", add = ArgValueCandidates::new(conversations))]
+    #[arg(long, value_name = "ID", add = ArgValueCompleter::new(conversations))]
     pub conversation: Option<String>,
     /// How many at most
     #[arg(long, value_name = "N", default_value = "20")]
@@ -330,7 +330,7 @@ pub struct WhichArgs {
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,
     /// This one: its id, or the beginning of it; may be repeated
-    #[arg(long, value_name = "ID", add = ArgValueCandidates::new(conversations))]
+    #[arg(long, value_name = "ID", add = ArgValueCompleter::new(conversations))]
     pub conversation: Vec<String>,
 }
 
@@ -390,7 +390,7 @@ pub struct ImportArgs {
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
     /// The conversation: its id, or the beginning of it
-    #[arg(add = ArgValueCandidates::new(conversations))]
+    #[arg(add = ArgValueCompleter::new(conversations))]
     pub id: String,
     /// What to write
     #[arg(long, value_name = "FORM")]

@@ -11,6 +11,7 @@ use clap::CommandFactory;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
+use std::ffi::OsStr;
 use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load};
 use throughline_store::{Conversations, Heading, Paging};
 
@@ -48,13 +49,16 @@ pub fn backends() -> Vec<CompletionCandidate> {
     offered.collect()
 }
 
-/// Offers the latest conversations, with their titles.
-pub fn conversations() -> Vec<CompletionCandidate> {
+/// Offers the latest conversations that begin so, with their titles; without `conv_`, unless that was typed.
+pub fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
     let offered = |heading: Heading| {
-        let title = heading.title.map(|title| title.to_string().into());
-        CompletionCandidate::new(heading.id.as_str()).help(title)
+        let whole = heading.id.as_str();
+        let id = if typed.starts_with('c') { whole } else { whole.strip_prefix("conv_").unwrap_or(whole) };
+        let title = heading.title.as_deref().map(|title| title.to_owned().into());
+        id.starts_with(&*typed).then(|| CompletionCandidate::new(id).help(title))
     };
-    headings().unwrap_or_default().into_iter().map(offered).collect()
+    headings().unwrap_or_default().into_iter().filter_map(offered).collect()
 }
 
 /// Offers the clients that `env` knows.

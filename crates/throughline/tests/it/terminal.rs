@@ -250,7 +250,12 @@ fn shells_are_offered_commands_and_the_names_of_the_users_own() {
     };
     assert!(offered(&["sea"]).starts_with("search\t"));
     assert!(offered(&["use", ""]).contains("one\tchat\n"), "{}", offered(&["use", ""]));
-    assert!(offered(&["show", ""]).contains(&format!("{id}\t")), "{}", offered(&["show", ""]));
+    let bare = id.strip_prefix("conv_").unwrap();
+    for typed in ["", &bare[..4]] {
+        let offered = offered(&["show", typed]);
+        assert!(offered.starts_with(&format!("{bare}\t")), "{typed}: {offered}");
+    }
+    assert!(offered(&["show", "conv_"]).starts_with(&format!("{id}\t")));
     assert!(offered(&["env", "claude"]).starts_with("claude-code\tClaude Code"));
     assert!(offered(&["ls", "--lim"]).starts_with("--limit"));
 }

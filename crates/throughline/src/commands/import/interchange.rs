@@ -1,10 +1,10 @@
 //! Our own form, in: the same entries under the same ids, or an error that names the line.
 
-use super::find::failed;
+use super::find::{failed, stem};
 use crate::args::Args;
 use crate::commands::history;
 use crate::exit::CommandError;
-use crate::output;
+use crate::output::{self, Bar, Unit};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
@@ -28,14 +28,18 @@ type Read<T> = Result<T, ReadError>;
 pub fn run(path: &Path, args: &Args) -> Result<(), CommandError> {
     let history = history::open(&history::configured(args)?)?;
     let file = File::open(path).map_err(|source| failed(path, source))?;
+    let (name, size) = (stem(path), file.metadata().map_or(0, |facts| facts.len()));
     let (id, new, entries) = history::wait(async {
         let mut loader = Loader::new(&*history);
+        let (bar, mut read) = (Bar::new(!args.quiet, Unit::Bytes), 0);
         for (number, line) in BufReader::new(file).lines().enumerate() {
+            bar.at(&name, read, size);
             let line = line.map_err(|source| failed(path, source))?;
             let at = |error: ReadError| {
                 CommandError::bad_input(format!("{}: line {}: {error}", path.display(), number + 1))
             };
             loader.line(&line).map_err(at)?;
+            read += line.len() as u64 + 1;
             if loader.writes.len() >= WRITES_MAX {
                 loader.flush().await?;
             }
