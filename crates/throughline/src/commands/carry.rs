@@ -80,7 +80,10 @@ fn brought(
             conversation = Some(imported.conversation);
         }
     }
-    conversation.ok_or_else(|| CommandError::no(format!("there is no session of {agent} to carry")))
+    conversation.ok_or_else(|| {
+        CommandError::no(format!("there is no session of {agent} to carry"))
+            .hint("`throughline import` lists the sessions that were found; --session takes the path of one")
+    })
 }
 
 /// Returns what is shown of a branch: all of it, or if that does not fit, what was said since the last summary

@@ -5,7 +5,7 @@
 use super::history;
 use crate::args::{Args, ReplayArgs};
 use crate::exit::CommandError;
-use crate::output::{self, Ink};
+use crate::output::{self, Ink, counted};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use throughline_gateway::config::{Config, Flags, Process, load};
@@ -113,7 +113,12 @@ fn end_of(status: ExitStatus) -> String {
 
 fn shown(tape: &Tape, replayed: &Replayed, ink: &Ink) -> String {
     let Replayed { requests, events, calls, is_finished, differences } = replayed;
-    let counts = format!("{requests} requests, {events} provider events, {calls} tool calls");
+    let counts = [
+        counted(*requests as u64, "request", "requests"),
+        counted(*events as u64, "provider event", "provider events"),
+        counted(*calls as u64, "tool call", "tool calls"),
+    ];
+    let counts = counts.join(", ");
     let unfinished = if *is_finished { "" } else { "; the run was cut off, and is replayed up to there" };
     match differences.first() {
         None => format!("{}: {} ({counts}){unfinished}\n", tape.turn, ink.good("identical")),

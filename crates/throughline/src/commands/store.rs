@@ -210,7 +210,8 @@ fn migrate(to: &str, from: Option<&str>, args: &Args) -> Result<(), CommandError
     if let StoreLocation::Sqlite(file) = &from
         && !file.exists()
     {
-        return Err(CommandError::no(format!("there is no history: {}", file.display())));
+        return Err(CommandError::no(format!("there is no history: {}", file.display()))
+            .hint("--from names another one; without it, the one that the configuration names is copied"));
     }
     let (source, target) = (history::open_at(&from)?, history::open_at(&to)?);
     let bar = Bar::new(!args.quiet, Unit::Count);

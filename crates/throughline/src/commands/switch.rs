@@ -7,8 +7,10 @@ use super::history;
 use crate::args::{Args, UseArgs};
 use crate::exit::CommandError;
 use crate::output;
+use throughline_gateway::config::Config;
 use throughline_gateway::config::keys::nearest;
 use throughline_gateway::gateway::now;
+use throughline_gateway::routing::Pick;
 use throughline_gateway::switch;
 use throughline_store::Scope;
 use throughline_wire::json::Writer;
@@ -16,18 +18,7 @@ use throughline_wire::json::Writer;
 /// Makes a switch, or takes it back.
 pub fn run(asked: &UseArgs, args: &Args) -> Result<(), CommandError> {
     let config = history::configured(args)?;
-    let pick = asked.backend.as_deref().map(|text| switch::checked(&config, text)).transpose();
-    let pick = pick.map_err(|error| {
-        let error = CommandError::bad_input(error.to_string());
-        let typed = asked.backend.as_deref().unwrap_or_default();
-        let typed = typed.split('/').next().unwrap_or_default();
-        match nearest(typed, config.backends.iter().map(|backend| &*backend.name)) {
-            Some(meant) => {
-                error.hint(format!("did you mean `{meant}`? `throughline backends` says more about each"))
-            }
-            None => error.hint("`throughline backends` says more about each"),
-        }
-    })?;
+    let pick = asked.backend.as_deref().map(|typed| chosen(&config, typed)).transpose()?;
     let history = history::open(&config)?;
     let scope = history::wait(async {
         let scope = match &asked.conversation {
@@ -51,6 +42,21 @@ pub fn run(asked: &UseArgs, args: &Args) -> Result<(), CommandError> {
     output::print(&match backend {
         Some(backend) => format!("{place}: {backend}, from the next request on\n"),
         None => format!("{place}: no switch any more, from the next request on\n"),
+    })
+}
+
+/// Reads the backend that was typed, with its model if that was; one that is not configured is an error that names the
+/// nearest.
+pub fn chosen(config: &Config, typed: &str) -> Result<Pick, CommandError> {
+    switch::checked(config, typed).map_err(|error| {
+        let error = CommandError::bad_input(error.to_string());
+        let name = typed.split('/').next().unwrap_or_default();
+        match nearest(name, config.backends.iter().map(|backend| &*backend.name)) {
+            Some(meant) => {
+                error.hint(format!("did you mean `{meant}`? `throughline backends` says more about each"))
+            }
+            None => error.hint("`throughline backends` says more about each"),
+        }
     })
 }
 

@@ -170,6 +170,8 @@ fn exit_codes_are_documented_and_mean_the_same_everywhere() {
         (1, &["search", "unheardof"], "fewer words find more"),
         (1, &["store", "stats", "--config", "elsewhere.toml"], "make one"),
         (2, &["use", "onne"], "did you mean `one`?"),
+        (2, &["run", "--backend", "twoo", "hello"], "did you mean `two`?"),
+        (1, &["import", "codex", "nowhere"], "`throughline import codex` lists them"),
         (2, &["env", "codx"], "did you mean `codex`?"),
         (2, &["lss"], "similar subcommand exists: 'ls'"),
         (2, &["ls", "--config", "nope.toml"], "nope.toml"),

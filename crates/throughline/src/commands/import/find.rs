@@ -101,7 +101,8 @@ pub fn named(agent: Agent, name: &str) -> Result<Vec<Found>, CommandError> {
     let fitting: Vec<Found> =
         sessions(agent)?.into_iter().filter(|found| found.place.name().contains(name)).collect();
     match fitting.len() {
-        0 => Err(CommandError::no(format!("no file, and no session of {agent}, is called `{name}`"))),
+        0 => Err(CommandError::no(format!("no file, and no session of {agent}, is called `{name}`"))
+            .hint(format!("`throughline import {agent}` lists them"))),
         1 => Ok(fitting),
         // The files of its sub-agents are called alike.
         _ if fitting.iter().all(|found| found.place.belongs_to(name)) => Ok(fitting),

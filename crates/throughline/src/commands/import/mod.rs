@@ -101,7 +101,8 @@ fn of_agents(
         (None, _) => return list(agents, asked, args),
     };
     if found.is_empty() {
-        return Err(CommandError::no("there is no session to import".to_owned()));
+        return Err(CommandError::no("there is no session to import")
+            .hint("CLAUDE_CONFIG_DIR, CODEX_HOME and XDG_DATA_HOME say where agents keep theirs; a path works as well"));
     }
     let history = history::open(&history::configured(args)?)?;
     let bar = Bar::new(!args.quiet, Unit::Bytes);

@@ -2,7 +2,7 @@
 
 use super::console::{Asking, Console};
 use crate::args::{Args, TalkArgs};
-use crate::commands::{history, serve};
+use crate::commands::{history, serve, switch};
 use crate::exit::CommandError;
 use crate::output;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,8 @@ impl Session {
     /// Opens everything that turns need.
     pub async fn open(asked: &TalkArgs, args: &Args, console: Arc<Console>) -> Result<Self, CommandError> {
         let config = history::configured(args)?;
+        // Before anything is written: a turn that nobody can answer is not worth a record.
+        asked.backend.as_deref().map(|typed| switch::chosen(&config, typed)).transpose()?;
         let cwd = asked.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
         let tools =
             Tools { approve: asked.approve.map_or(config.tools.approve, Into::into), ..config.tools.clone() };
