@@ -194,6 +194,25 @@ fn bodies_go_in_and_out() {
 }
 
 #[test]
+fn bodies_of_one_agent_are_conversations_of_their_own_and_grow() {
+    let user = User::new("agent-bodies");
+    let import = |messages: &str| {
+        let body =
+            format!(r#"{{"model":"m","messages":[{{"role":"system","content":"You book."}},{messages}]}}"#);
+        std::fs::write(user.folder.join("b.chat.json"), body).unwrap();
+        let imported: Value =
+            serde_json::from_str(&user.shown(&["import", "b.chat.json", "--json"])).unwrap();
+        (imported["conversation"].as_str().unwrap().to_owned(), imported["new_entries"].as_u64().unwrap())
+    };
+    let (there, _) = import(r#"{"role":"user","content":"Fly me there."}"#);
+    let (back, entries) = import(r#"{"role":"user","content":"Fly me back."}"#);
+    assert!(there != back && entries == 2, "they share their instructions only: {there} {back} {entries}");
+    let (grown, entries) =
+        import(r#"{"role":"user","content":"Fly me there."},{"role":"assistant","content":"Where?"}"#);
+    assert_eq!((grown, entries), (there, 1), "what was said since is added");
+}
+
+#[test]
 fn sessions_that_are_followed_are_imported_as_they_grow() {
     let user = User::new("followed");
     std::fs::write(user.session(), CLAUDE).unwrap();

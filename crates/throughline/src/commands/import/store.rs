@@ -9,7 +9,7 @@ use crate::exit::CommandError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use throughline_carry::{Agent, Facts, Millis, Piece, iso};
-use throughline_core::{ConversationId, Dialect, Entry, EntryId, Text};
+use throughline_core::{ConversationId, Dialect, Entry, EntryId, Role, Text};
 use throughline_store::{
     Batch, Exchange, ExchangeId, Exchanges, Extension, History, Moment, NewConversation, ProviderEvent,
     Which, Write,
@@ -257,12 +257,16 @@ impl Importer {
     }
 }
 
-/// Returns the id of a session that has none: it follows from how it begins.
+/// Returns the id of a session that has none: it follows from how it begins, up to what the user said first, so
+/// that those of one agent, which begin with the same instructions, are told apart.
 pub fn id_of_beginning(entries: &[Entry]) -> String {
     let mut extension = Extension::new(ConversationId::new("import"), None, Moment(0));
-    let id = entries
-        .iter()
-        .find(|entry| entry.as_said().is_none_or(|said| !said.standing))
-        .map(|entry| extension.push(entry));
+    let mut id = None;
+    for entry in entries.iter().filter(|entry| entry.as_said().is_none_or(|said| !said.standing)) {
+        id = Some(extension.push(entry));
+        if entry.as_said().is_none_or(|said| !matches!(said.role, Role::System | Role::Developer)) {
+            break;
+        }
+    }
     id.map_or_else(|| "empty".to_owned(), |id| id.to_string())
 }
