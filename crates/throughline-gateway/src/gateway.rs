@@ -12,6 +12,7 @@ use crate::routing::Listings;
 use crate::switch::SWITCH;
 use crate::telemetry::{StoreUse, Telemetry};
 use crate::trace::{TraceError, Tracer};
+use crate::view::Tallies;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -51,6 +52,8 @@ pub struct Gateway {
     pub is_shared: bool,
     /// How the models of each backend count.
     pub gauges: Gauges,
+    /// What conversations have taken so far.
+    pub tallies: Tallies,
     /// Verdicts and switches, as the history had them when they were last read.
     standing: RwLock<Arc<Standing>>,
     /// Where the simulated backend listens, if one is needed.
@@ -134,6 +137,7 @@ impl Gateway {
             waits: true,
             is_shared,
             gauges: Gauges::default(),
+            tallies: Tallies::default(),
             standing: RwLock::new(Arc::new(standing)),
             simulated,
             reloaded: Notify::new(),

@@ -10,6 +10,7 @@ export class Refused extends Error {
   }
 }
 
+export const hasKey = () => sessionStorage.getItem(KEY);
 export const rememberKey = (key) => sessionStorage.setItem(KEY, key);
 
 function headers() {
@@ -18,7 +19,13 @@ function headers() {
 }
 
 async function ask(path, options = {}) {
-  const response = await fetch(path, { ...options, headers: { ...headers(), ...options.headers } });
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers: { ...headers(), ...options.headers } });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "The gateway does not answer.");
+  }
   if (response.ok) return response;
   const text = await response.text();
   let message = text || response.statusText;
@@ -33,14 +40,21 @@ async function ask(path, options = {}) {
 const json = async (path, signal) => (await ask(path, { signal })).json();
 const enc = encodeURIComponent;
 
-export const conversations = (after, signal) =>
-  json(`/api/conversations?limit=100${after ? `&after=${enc(after)}` : ""}`, signal);
+export const conversations = (after, totals, signal) =>
+  json(`/api/conversations?limit=100${totals ? "&totals=true" : ""}${after ? `&after=${enc(after)}` : ""}`, signal);
 export const conversation = (id, preview, signal) => json(`/api/conversations/${enc(id)}?preview=${preview}`, signal);
 export const entry = (id, entryId, signal) => json(`/api/conversations/${enc(id)}/entries/${enc(entryId)}`, signal);
 export const sent = (id, number, signal) => json(`/api/conversations/${enc(id)}/sent/${number}`, signal);
 export const seen = (id, number, preview, signal) =>
   json(`/api/conversations/${enc(id)}/seen/${number}?preview=${preview}`, signal);
-export const frames = (id, signal) => json(`/api/conversations/${enc(id)}/frames`, signal);
+export const frames = (id, run, signal) =>
+  json(`/api/conversations/${enc(id)}/frames${run ? `?run=${enc(run)}` : ""}`, signal);
+export const arriving = (id, signal) => json(`/api/conversations/${enc(id)}/arriving`, signal);
+export const runs = (after, signal) => json(`/api/runs?limit=50${after ? `&after=${enc(after)}` : ""}`, signal);
+export const run = (id, signal) => json(`/api/runs/${enc(id)}`, signal);
+/** Drives a run again from the record alone; `settings` is "recorded" or "current". */
+export const replay = async (id, settings) =>
+  (await ask(`/api/runs/${enc(id)}/replay?settings=${settings}`, { method: "POST" })).json();
 export const backends = (signal) => json("/api/backends", signal);
 export const metrics = async (signal) => (await ask("/metrics", { signal })).text();
 
@@ -63,7 +77,7 @@ export const switchOne = (id, backend) => put(`/api/conversations/${enc(id)}/bac
 /**
  * Follows the history as it grows, and goes on after a break.
  *
- * `told` is called with each conversation that something was added to, `state` with "live" and "waiting".
+ * `told` is called with each conversation that something was added to, `state` with "live", "gone" and "locked".
  * Returns what ends it.
  */
 export function follow(told, state) {
@@ -80,9 +94,9 @@ export function follow(told, state) {
         if (error instanceof Refused && error.status === 401) return state("locked");
       }
       if (stop.signal.aborted) return;
-      state("waiting");
+      state("gone");
       await new Promise((resolve) => setTimeout(resolve, pause));
-      pause = Math.min(pause * 2, 15000);
+      pause = Math.min(pause * 2, 5000);
     }
   };
   run();

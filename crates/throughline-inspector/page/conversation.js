@@ -1,134 +1,97 @@
 // One conversation: its timeline, what each backend saw of it, and the frames that came back.
 
-import { html, useCallback, useEffect, useMemo, useState } from "./vendor/htm-preact.js";
+import { html, useCallback, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact.js";
 import * as api from "./api.js";
 import { Chart } from "./chart.js";
-import { Row, rowsOf } from "./entries.js";
 import { Frames } from "./frames.js";
-import { Lazy } from "./lazy.js";
 import { Seen } from "./seen.js";
-import { brief, clientName, several } from "./words.js";
+import { Copy, Nothing, Reading, useTitle } from "./shared.js";
+import { Timeline, branchesOf } from "./timeline.js";
+import { clientName, count, moment, money, several, tokens } from "./words.js";
 
 const PREVIEW = 400;
 
+/** While an answer is under way, it is asked for so often what has come. */
+const ARRIVING_MS = 1000;
+
 /** The page of one conversation. `view` is "timeline", "seen" or "frames"; `told` the latest that was told of any. */
-export function Conversation({ id, view, number, entry, told, backends, fail }) {
+export function Conversation({ id, view, number, entry, told, times, backends, fail }) {
   const [data, setData] = useState(null);
-  const [open, setOpen] = useState(() => new Set(entry ? [entry] : []));
+  const [missing, setMissing] = useState("");
   const [tip, setTip] = useState(null);
-  const read = useCallback(() => api.conversation(id, PREVIEW).then(setData, fail), [id]);
-  useEffect(() => {
-    setData(null);
-    read();
+  const [arriving, setArriving] = useState([]);
+  const reading = useRef(null);
+  const read = useCallback(() => {
+    // One at a time; what is told meanwhile is read when that is done.
+    reading.current = (reading.current ?? Promise.resolve()).then(() => api.conversation(id, PREVIEW).then((page) => {
+      setData(page);
+      if (!page.conversation.answering) setArriving([]);
+    }, (error) => (error.status === 404 ? setMissing(error.message) : fail(error))));
+    return reading.current;
   }, [id]);
+  useEffect(() => void read(), [id, times]);
   useEffect(() => {
     if (told?.id === id) read();
   }, [told]);
-  const toggle = useCallback((row) => setOpen((before) => {
-    const after = new Set(before);
-    if (!after.delete(row)) after.add(row);
-    return after;
-  }), []);
-  const tips = useMemo(() => (data ? tipsOf(data.entries) : []), [data]);
-  const shownTip = tip ?? (data && tipBehind(data.entries, tips, entry)) ?? tips[0]?.id;
-  if (!data) return html`<p class="dim wait">reading…</p>`;
-  const { conversation, exchanges } = data;
+  const answering = data?.conversation.answering;
+  useEffect(() => {
+    if (!answering) return undefined;
+    const ask = () => api.arriving(id).then((so) => (so.answering ? setArriving(so.entries) : read()), () => {});
+    ask();
+    const asking = setInterval(ask, ARRIVING_MS);
+    return () => clearInterval(asking);
+  }, [answering, id]);
+  useTitle(data?.conversation.title ?? id);
+  const branches = useMemo(() => (data ? branchesOf(data.entries) : []), [data]);
+  const shown = branches.find((each) => each.tip === tip) ?? branches.find((each) => entry && each.entries.some((one) => one.id === entry)) ?? branches[0];
+  if (missing) return html`<main><${Nothing} title="There is no such conversation"><p class="dim">${missing}. It may have been deleted, or the address was cut.</p><p><a class="link" href="#/">All conversations</a></p></${Nothing}></main>`;
+  if (!data) return html`<${Reading} />`;
+  const { exchanges } = data;
   const path = `#/c/${encodeURIComponent(id)}`;
   const go = (to) => { location.hash = `${path}/seen/${to}`; };
   const tab = (name, to, label) => html`<a class=${view === name ? "tab here" : "tab"} aria-current=${view === name ? "page" : null} href=${to}>${label}</a>`;
-  return html`<main>
-    <header class="conversation">
-      <a class="up" href="#/">Conversations</a>
-      <h1>${conversation.title ?? id}</h1>
-      <div class="facts"><code>${id}</code>
-        ${conversation.client && html`<span class="chip">${clientName(conversation.client)}</span>`}
-        <span class="dim">${several(exchanges.length, "exchange")} · ${several(data.entries.length, "entry", "entries")} · ${totals(exchanges)}</span>
-        <${Chooser} conversation=${conversation} backends=${backends} done=${read} fail=${fail} />
-      </div>
-    </header>
-    ${exchanges.length > 0 && html`<${Chart} exchanges=${exchanges} at=${view === "seen" ? number : 0} open=${go} />`}
+  return html`<main tabindex="-1">
+    <${Head} ...${{ id, data, backends, read, fail }} />
+    ${exchanges.length > 1 && exchanges.some(({ usage }) => usage) && html`<${Chart} exchanges=${exchanges} at=${view === "seen" ? number : 0} open=${go} />`}
     <nav class="tabs" aria-label="views">
       ${tab("timeline", path, "Timeline")}
       ${tab("seen", `${path}/seen/${exchanges.length || 1}`, "What the backend saw")}
       ${tab("frames", `${path}/frames`, "Frames")}
-      ${view === "timeline" && tips.length > 1 && html`<${Branches} tips=${tips} tip=${shownTip} choose=${setTip} />`}
+      ${view === "timeline" && branches.length > 1 && html`<${Branches} branches=${branches} tip=${shown.tip} choose=${setTip} />`}
     </nav>
     ${view === "seen" && html`<${Seen} id=${id} number=${number} exchanges=${exchanges} fail=${fail} />`}
-    ${view === "frames" && html`<${Frames} id=${id} fail=${fail} />`}
-    ${view === "timeline" && html`<${Timeline} ...${{ id, data, open, toggle, entry }} tip=${shownTip} />`}
+    ${view === "frames" && html`<${Frames} id=${id} exchanges=${exchanges} fail=${fail} />`}
+    ${view === "timeline" && html`<${Timeline} ...${{ id, exchanges, entry }} entries=${shown?.entries ?? []} arriving=${shown === branches[0] ? arriving : []} />`}
   </main>`;
 }
 
-function Timeline({ id, data, open, toggle, tip, entry }) {
-  const rows = useMemo(() => withSwitches(rowsOf(branch(data.entries, tip)), data.exchanges), [data, tip]);
-  const focus = entry ? rows.findIndex((row) => row.id === entry || row.result?.id === entry) : -1;
-  useEffect(() => {
-    const found = focus >= 0 && document.querySelector(`[data-id="${CSS.escape(rows[focus].id)}"]`);
-    if (found) {
-      found.scrollIntoView({ block: "center" });
-      found.focus();
-    }
-  }, [focus >= 0]);
-  useEffect(() => {
-    if (focus >= 0 && !open.has(rows[focus].id)) toggle(rows[focus].id);
-  }, [entry]);
-  const row = (each) => html`<${Row} key=${each.id} row=${each} conversation=${id} isOpen=${open.has(each.id)} toggle=${toggle} />`;
-  return html`<div class="timeline"><${Lazy} items=${rows} row=${row} size=${50} height=${46} focus=${focus} /></div>`;
+function Head({ id, data, backends, read, fail }) {
+  const { conversation, exchanges, entries } = data;
+  const numbers = [
+    exchanges.length > 0 && several(exchanges.length, "exchange"), several(entries.length, "entry", "entries"),
+    tokens(conversation.usage_total), money(conversation.cost),
+  ].filter(Boolean);
+  return html`<header class="conversation">
+    <a class="up" href="#/">Conversations</a>
+    <h1>${conversation.title ?? id}</h1>
+    <div class="facts"><code class="id">${id}</code><${Copy} text=${id} what="the id" />
+      <${Copy} text=${`throughline show ${id}`} what="the command that shows it in a terminal" label="throughline show" />
+      ${conversation.client && html`<span class="chip" title=${conversation.client}>${clientName(conversation.client)}</span>`}
+      ${conversation.runs > 0 && html`<a class="chip link" href="#/runs">${several(conversation.runs, "run")}</a>`}
+      ${conversation.answering && html`<span class="state answering">answering</span>`}
+    </div>
+    <div class="facts">
+      <span class="dim">${numbers.join(" · ")}</span>
+      <time class="dim" title=${`from ${moment(conversation.created)} to ${moment(conversation.updated)}`}>${moment(conversation.created)}</time>
+      <${Chooser} conversation=${conversation} backends=${backends} done=${read} fail=${fail} />
+    </div>
+  </header>`;
 }
 
-/** The entries that nothing follows, the latest first. */
-function tipsOf(entries) {
-  const parents = new Set(entries.map(({ parent }) => parent));
-  return entries.filter(({ id }) => !parents.has(id)).reverse();
-}
-
-/** The latest tip that an entry leads to; none, where there is no such entry. */
-function tipBehind(entries, tips, entry) {
-  return entry && tips.find(({ id }) => branch(entries, id).some((each) => each.id === entry))?.id;
-}
-
-/** The entries from the beginning to a tip. */
-function branch(entries, tip) {
-  const byId = new Map(entries.map((each) => [each.id, each]));
-  const path = [];
-  for (let at = byId.get(tip); at; at = byId.get(at.parent)) path.push(at);
-  return path.reverse();
-}
-
-/** Puts a mark between entries where another backend took over, unless the history has one of its own. */
-function withSwitches(rows, exchanges) {
-  if (rows.some(({ kind }) => kind === "handed over")) return rows;
-  const marks = new Map();
-  let before = null;
-  for (const exchange of exchanges) {
-    const last = exchange.attempts.at(-1);
-    if (last && before && last.backend !== before) {
-      marks.set(exchange.id, { id: `switch ${exchange.id}`, kind: "switch", from: before, to: last.backend, model: last.model, at: exchange.started });
-    }
-    before = last?.backend ?? before;
-  }
-  if (marks.size === 0) return rows;
-  return rows.flatMap((row) => {
-    const exchange = (row.entry ?? row.call).exchange;
-    const mark = marks.get(exchange);
-    marks.delete(exchange);
-    return mark ? [mark, row] : [row];
-  });
-}
-
-function totals(exchanges) {
-  let [input, cached, output] = [0, 0, 0];
-  for (const { usage } of exchanges) {
-    input += usage?.input ?? 0;
-    cached += usage?.cache_read ?? 0;
-    output += usage?.output ?? 0;
-  }
-  return `${brief(input)} tokens in${cached ? ` (${brief(cached)} cached)` : ""}, ${brief(output)} out`;
-}
-
-function Branches({ tips, tip, choose }) {
-  return html`<label class="branches">branch <select value=${tip} onChange=${(event) => choose(event.target.value)}>
-    ${tips.map(({ id, at, exchange }, number) => html`<option value=${id}>${number === 0 ? "latest" : `${number + 1}`} · ${new Date(at).toLocaleString()}</option>`)}
+function Branches({ branches, tip, choose }) {
+  const label = ({ fork, words, at }, number) => (number === 0 ? `latest, ${moment(at)}` : `“${words}”, other from entry ${count(fork + 1)} on`);
+  return html`<label class="branches" title="The past was rewritten by the client: each way that it went is kept.">${count(branches.length)} branches <select value=${tip} onChange=${(event) => choose(event.target.value)}>
+    ${branches.map((each, at) => html`<option value=${each.tip} selected=${each.tip === tip}>${label(each, at)}</option>`)}
   </select></label>`;
 }
 

@@ -3,10 +3,16 @@
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import * as api from "./api.js";
 import { Blob } from "./blob.js";
-import { Arguments } from "./diff.js";
-import { clock, count, gist, languageOf, oneLine, several } from "./words.js";
+import { Arguments, Result } from "./diff.js";
+import { Copy } from "./shared.js";
+import { Talk } from "./talk.js";
+import { clock, count, ended, gist, moment, oneLine, several } from "./words.js";
 
-/** Puts the calls of a branch together with their results, in the order of the calls. */
+/**
+ * Puts the calls of a branch together with their results, in the order of the calls.
+ *
+ * Some clients send their instructions with each request: those that are the same again are counted and not shown.
+ */
 export function rowsOf(entries) {
   const returned = new Map();
   for (const entry of entries) {
@@ -14,80 +20,129 @@ export function rowsOf(entries) {
   }
   const paired = new Set();
   const rows = [];
+  let instructions = null;
+  let handedTo = null;
   for (const entry of entries) {
     if (entry.kind === "called") {
       const result = returned.get(entry.call_id);
       if (result) paired.add(result.id);
       rows.push({ id: entry.id, kind: "pair", call: entry, result });
+    } else if (entry.role === "system" && instructions?.entry.text === entry.text && instructions.entry.chars === entry.chars) {
+      instructions.stands.push(entry.id);
+    } else if (entry.kind === "handed over" && handedTo === `${entry.exchange} ${entry.to.backend}`) {
+      // An answer in several rounds notes it in each.
     } else if (entry.kind !== "returned" || !paired.has(entry.id)) {
-      rows.push({ id: entry.id, kind: entry.kind, entry });
+      const row = { id: entry.id, kind: entry.kind, entry, stands: [] };
+      if (entry.role === "system") instructions = row;
+      if (entry.kind === "handed over") handedTo = `${entry.exchange} ${entry.to.backend}`;
+      rows.push(row);
     }
   }
   return rows;
 }
 
-/** One row of a timeline. */
-export function Row({ row, conversation, isOpen, toggle }) {
-  if (row.kind === "pair") return html`<${Pair} ...${{ row, conversation, isOpen, toggle }} />`;
-  if (row.kind === "switch") return html`<${Switch} row=${row} />`;
+/** One row of a timeline. `number` is the exchange that it begins, with what that took. */
+export function Row({ row, number, conversation, isOpen, toggle }) {
+  const more = { row, number, conversation, isOpen, toggle };
+  if (row.kind === "pair") return html`<${Pair} ...${more} />`;
+  if (row.kind === "switch") return html`<${Switch} ...${more} of=${row} />`;
+  if (row.kind === "failure") return html`<${Failed} row=${row} />`;
   if (row.kind === "handed over") {
-    const { to, reason, at } = row.entry;
-    return html`<${Switch} row=${{ to: to.backend, model: to.model, why: reason, at }} />`;
+    const { from, to, reason, at, brief_chars } = row.entry;
+    return html`<${Switch} ...${more} of=${{ id: row.id, from: from?.backend, to: to.backend, model: to.model, why: reason, at, brief: brief_chars }} />`;
   }
-  return html`<${Said} ...${{ row, conversation, isOpen, toggle }} />`;
+  return html`<${Said} ...${more} />`;
 }
 
-function Switch({ row }) {
-  const from = row.from ? html`<b>${row.from}</b> → ` : "";
-  return html`<div class="switch" data-row tabindex="-1"><span class="dot"></span>
-    <span>${from}<b>${row.to}</b>${row.model ? ` / ${row.model}` : ""}${row.why ? html` <span class="dim">${row.why}</span>` : ""}</span>
-    <time class="dim">${clock(row.at)}</time></div>`;
+function Switch({ of, row, conversation, isOpen, toggle }) {
+  const from = of.from ? html`<b>${of.from}</b><span class="dim" aria-label="to"> → </span>` : "";
+  return html`<div class="switch" data-row tabindex="-1" data-id=${of.id}><span class="dot"></span>
+    <span class="what">${from}<b>${of.to}</b>${of.model ? html`<span class="dim"> ${of.model}</span>` : ""}${of.why ? html`<span class="why">${of.why}</span>` : ""}
+      ${of.brief && html`<button class="quiet" aria-expanded=${isOpen} onClick=${() => toggle(row.id)}>${isOpen ? "hide the brief" : `told by a brief of ${count(of.brief)} characters`}</button>`}</span>
+    <time class="dim" title=${moment(of.at)}>${clock(of.at)}</time>
+    ${isOpen && of.brief && html`<div class="body"><${Whole} conversation=${conversation} entry=${row.entry} show=${(whole) => html`<${Blob} text=${whole.brief} />`} /></div>`}</div>`;
 }
 
-function Pair({ row, conversation, isOpen, toggle }) {
+function Failed({ row }) {
+  const words = row.ending === "cancelled" ? "The client called the answer off" : row.ending === "broken" ? "The answer broke off" : "No backend answered";
+  return html`<div class="failure" data-row tabindex="-1" data-id=${row.id}><span class="mark error">✗</span>
+    <span class="what"><b>${words}</b>${row.status ? html` <span class="dim">${row.status}</span>` : ""}
+      ${failuresOf(row.attempts).map(([what, many]) => html`<span class="why">${what}${many > 1 ? ` (${count(many)} times)` : ""}</span>`)}</span>
+    <time class="dim" title=${moment(row.at)}>${clock(row.at)}</time></div>`;
+}
+
+/** What went wrong, each once, with how often. */
+function failuresOf(attempts) {
+  const times = new Map();
+  for (const { backend, failure } of attempts) {
+    if (failure) times.set(`${backend}: ${failure}`, (times.get(`${backend}: ${failure}`) ?? 0) + 1);
+  }
+  return [...times];
+}
+
+const Ordinal = ({ of, conversation }) => of && html`<a class="number" href="#/c/${encodeURIComponent(conversation)}/seen/${of.number}" title=${of.title} aria-label=${of.title}>#${of.number}</a>`;
+
+function Pair({ row, number, conversation, isOpen, toggle }) {
   const { call, result } = row;
   const outcome = result ? result.outcome : "open";
   const size = result ? several(result.chars ?? result.text.length, "character") : "no result yet";
-  return html`<article class="pair ${outcome}" data-row tabindex="-1" data-id=${row.id}>
-    <button class="head" aria-expanded=${isOpen} onClick=${() => toggle(row.id)}>
+  const all = (entry) => () => api.entry(conversation, entry.id);
+  return html`<article class="pair ${outcome}" data-row tabindex="-1" data-id=${row.id} aria-label=${`${call.tool}, ${outcome}`}>
+    <div class="line-of-head"><button class="head" aria-expanded=${isOpen} onClick=${() => toggle(row.id)}>
       <span class="mark ${outcome}" title=${outcome}>${marks[outcome] ?? "•"}</span>
       <b class="tool">${call.tool}</b>
       <code class="gist">${gist(call.input)}</code>
+      ${outcome !== "ok" && outcome !== "open" && html`<span class="chip left-out">${outcome}</span>`}
       <span class="size dim">${size}</span>
-      <time class="dim">${clock(call.at)}</time>
-    </button>
+      <time class="dim" title=${moment(call.at)}>${clock(call.at)}</time>
+    </button><${Ordinal} of=${number} conversation=${conversation} /></div>
     ${isOpen && html`<div class="body">
-      <${Whole} conversation=${conversation} entry=${call}
-        show=${(whole) => html`<div class="label">arguments</div><${Arguments} input=${whole.input} />`} />
+      <${Whole} conversation=${conversation} entry=${call} show=${(whole) => html`
+        <div class="label">arguments <${Copy} text=${whole.input} what="the arguments" /><${Copy} text=${() => linkTo(conversation, call.id)} what="a link to this call" label="link" /><${Copy} text=${call.call_id} what="the id of the call" label="id" /></div>
+        <${Arguments} input=${whole.input} />`} />
       ${result && html`<${Whole} conversation=${conversation} entry=${result} show=${(whole) => html`
-        <div class="label">result${outcome === "ok" ? "" : html` <span class="mark ${outcome}">${outcome}</span>`}</div>
+        <div class="label">result${outcome === "ok" ? "" : html` <span class="chip left-out">${outcome}</span>`} <${Copy} text=${() => all(result)().then((it) => it.text)} what="the result" /></div>
         <${Pictures} of=${whole} />
-        <${Blob} text=${whole.text} language=${languageOf(call.input)} />`} />`}
+        <${Result} text=${whole.text} input=${call.input} />`} />`}
     </div>`}
   </article>`;
 }
 
+const linkTo = (conversation, entry) => `${location.origin}/#/c/${encodeURIComponent(conversation)}/at/${entry}`;
 const marks = { ok: "✓", error: "✗", denied: "⊘", interrupted: "‖", unknown: "?", open: "…" };
 
-function Said({ row, conversation, isOpen, toggle }) {
+function Said({ row, number, conversation, isOpen, toggle }) {
   const { entry } = row;
-  const who = entry.role ?? entry.kind;
-  const folds = entry.chars !== undefined || who === "system" || who === "developer" || entry.kind === "thought" || entry.kind === "returned";
+  const who = entry.kind === "thought" ? "reasoning" : entry.kind === "returned" ? "result without a call" : entry.role ?? entry.kind;
+  const isTalk = entry.role === "user" || entry.role === "assistant";
   const text = entry.text ?? entry.type ?? entry.item ?? "";
-  return html`<article class="said ${who}" data-row tabindex="-1" data-id=${row.id}>
+  const folds = entry.chars !== undefined || (!isTalk && text !== oneLine(text));
+  return html`<article class="said ${entry.role ?? entry.kind}" data-row tabindex="-1" data-id=${row.id} aria-label=${who}>
     <header>
       <b>${who}</b>
       ${entry.origin && html`<span class="dim">${entry.origin.backend}${entry.origin.model ? ` / ${entry.origin.model}` : ""}</span>`}
-      ${entry.sealed && html`<span class="chip" title="signed or encrypted by its issuer">sealed</span>`}
+      ${entry.sealed && html`<span class="chip" title="signed or encrypted: it goes back to its issuer byte for byte, or not at all">sealed</span>`}
       ${entry.covers !== undefined && html`<span class="chip">stands for ${several(entry.covers, "entry", "entries")}</span>`}
+      ${row.stands.length > 0 && html`<span class="chip" title="the client sends its instructions with each request">and ${row.stands.length === 1 ? "once" : `${count(row.stands.length)} times`} more</span>`}
       ${folds && html`<button class="quiet" aria-expanded=${isOpen} onClick=${() => toggle(row.id)}>${isOpen ? "less" : `all ${count(entry.chars ?? text.length)} characters`}</button>`}
-      <time class="dim">${clock(entry.at)}</time>
+      <time class="dim" title=${moment(entry.at)}>${clock(entry.at)}</time>
+      <${Ordinal} of=${number} conversation=${conversation} />
     </header>
     ${isOpen && folds
-      ? html`<${Whole} conversation=${conversation} entry=${entry} show=${(whole) => html`<${Pictures} of=${whole} /><${Blob} text=${whole.text ?? text} />`} />`
-      : html`<div class="talk">${folds && entry.role !== "user" && entry.role !== "assistant" ? oneLine(text) || html`<i class="dim">nothing readable</i>` : text}${entry.chars !== undefined ? "…" : ""}</div>`}
+      ? html`<${Whole} conversation=${conversation} entry=${entry} show=${(whole) => html`<div class="label"><${Copy} text=${whole.text ?? text} what="the text" /></div><${Pictures} of=${whole} />${isTalk ? html`<${Talk} text=${whole.text ?? text} />` : html`<${Blob} text=${whole.text ?? text} />`}`} />`
+      : html`<${Talk} text=${shortened(text, isTalk) + (entry.chars !== undefined ? "…" : "")} />`}
+    ${text === "" && html`<i class="dim">nothing readable</i>`}
     ${/\[image: /.test(text) && !isOpen && html`<${Whole} conversation=${conversation} entry=${{ ...entry, images: 1 }} show=${(whole) => html`<${Pictures} of=${whole} />`} />`}
   </article>`;
+}
+
+const shortened = (text, isTalk) => (isTalk ? text : oneLine(text));
+
+/** What has come so far of an answer that is under way. */
+export function Arriving({ entries }) {
+  return html`<div class="arriving" aria-live="polite" aria-busy="true">${entries.map((entry, at) => html`<article key=${at} class="said ${entry.role ?? entry.kind}">
+    <header><b>${entry.kind === "called" ? entry.tool : entry.kind === "thought" ? "reasoning" : entry.role ?? entry.kind}</b><span class="state answering">${ended("answering")}</span></header>
+    <div class="talk">${entry.kind === "called" ? entry.input : entry.text ?? ""}<span class="caret" aria-hidden="true"></span></div></article>`)}</div>`;
 }
 
 /** Shows an entry once all of it is here; most of the time it is already. */
@@ -110,7 +165,7 @@ function Whole({ conversation, entry, show }) {
 function Pictures({ of }) {
   const shown = (of.pictures ?? []).filter(Boolean);
   // Pictures at other addresses are named and not fetched: this page asks nobody but its gateway.
-  return shown.map((picture) => (picture.startsWith("data:")
+  return shown.map((picture) => (picture.startsWith("data:image/")
     ? html`<img class="picture" src=${picture} alt="a picture in the history" loading="lazy" />`
-    : html`<p class="dim">a picture at <code>${picture}</code></p>`));
+    : html`<p class="dim">a picture at <code>${picture.slice(0, 200)}</code>, which is not fetched from here</p>`));
 }

@@ -4,10 +4,14 @@
 export const keys = [
   ["j", "next", "the next row"],
   ["k", "previous", "the row before"],
+  ["g", "first", "the first row"],
+  ["G", "last", "the last row"],
   ["Enter", "open", "open the row, or close it"],
   ["Escape", "back", "back"],
+  ["e", "failure", "in a timeline, the next failure"],
   ["/", "search", "search all tool history"],
   ["c", "conversations", "conversations"],
+  ["r", "runs", "runs"],
   ["b", "backends", "backends"],
   ["t", "theme", "light, dark, or as the system has it"],
   ["?", "help", "these keys"],
@@ -34,7 +38,8 @@ export function listen(act) {
 export function step(by) {
   const rows = [...document.querySelectorAll("[data-row]")];
   const at = rows.indexOf(document.activeElement?.closest("[data-row]"));
-  const row = rows[Math.min(rows.length - 1, Math.max(0, at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by))];
+  const from = at < 0 && Number.isFinite(by) ? (by > 0 ? -1 : rows.length) : Math.max(at, 0);
+  const row = rows[Math.min(rows.length - 1, Math.max(0, from + by))];
   row?.focus();
   row?.scrollIntoView({ block: "nearest" });
   return row;

@@ -21,18 +21,52 @@ export function brief(number) {
   return `${(number / 1e6).toFixed(1)}M`;
 }
 
+/** An amount in US dollars, with as many places as say something; nothing where it is not known. */
+export function money(dollars) {
+  if (dollars === null || dollars === undefined) return "";
+  if (dollars === 0) return "$0";
+  if (dollars < 0.0001) return "< $0.0001";
+  return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`;
+}
+
+/** What was used: tokens in, of those cached, and out. */
+export function tokens(usage) {
+  if (!usage) return "";
+  return `${brief(usage.input)} tokens in${usage.cache_read ? ` (${brief(usage.cache_read)} cached)` : ""}, ${brief(usage.output)} out`;
+}
+
+const endings = {
+  end_turn: "done", stop: "done", stop_sequence: "done", tool_calls: "tools called", max_tokens: "cut at the limit",
+  context_window: "window full", broken: "broken off",
+};
+
+/** How an answer ended, in words. */
+export const ended = (ending) => endings[ending] ?? (ending ?? "").replaceAll("_", " ");
+
+/** Whether an answer ended as it should not. */
+export const isBad = (ending) => ["failed", "broken", "cancelled"].includes(ending);
+
 /** One of something, or several. */
 export const several = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
 /** How long something took. */
 export function took(from, to) {
   if (!from || !to) return "";
-  const ms = Date.parse(to) - Date.parse(from);
-  return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
+  return lasted(Date.parse(to) - Date.parse(from));
+}
+
+/** So many milliseconds, in words. */
+export function lasted(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 120000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.round(ms / 60000)} min`;
 }
 
 /** The time of day, in the reader's zone. */
 export const clock = (iso) => new Date(iso).toLocaleTimeString([], { hour12: false });
+
+/** Day and time, in the reader's zone. */
+export const moment = (iso) => new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "medium", hour12: false });
 
 /** What a client calls itself, without its version. */
 export const clientName = (client) => (client ? client.split(/[/ ]/)[0] : "");

@@ -48,8 +48,12 @@ pub static ASSETS: &[Asset] = assets![
     "highlight.js" as SCRIPT,
     "keys.js" as SCRIPT,
     "lazy.js" as SCRIPT,
+    "runs.js" as SCRIPT,
     "search.js" as SCRIPT,
     "seen.js" as SCRIPT,
+    "shared.js" as SCRIPT,
+    "talk.js" as SCRIPT,
+    "timeline.js" as SCRIPT,
     "words.js" as SCRIPT,
     "vendor/htm-preact.js" as SCRIPT,
 ];

@@ -5,12 +5,11 @@
 
 use super::planning::{Counter, forbids};
 use super::recall;
+use crate::view::class_name;
 use throughline_core::plan::{
     Budget, Decision, Measured, Plan, PlanError, Planner, Policy, Taken, Tokens, ToolRules,
 };
-use throughline_core::{
-    Ask, Dialect, Entry, Kind, Prompt, Report, Role, Rules, Subject, Target, Text, prepare,
-};
+use throughline_core::{Ask, Dialect, Entry, Prompt, Report, Rules, Subject, Target, Text, prepare};
 use throughline_tokens::{Counts, Gauge, Method};
 use throughline_wire::json::{DecodeError, Document};
 use throughline_wire::{decode_document, encode_request, path};
@@ -178,7 +177,7 @@ impl Work<'_> {
             };
             let handle = taken.filter(|_| is_pair).map(|(taken, _)| taken.handle.to_string());
             let place = path(self.wanted.dialect, &Subject::Entry(entry.place));
-            Shown { place, kind: kind_of(entry), decision, handle, tokens: (came, after), reason }
+            Shown { place, kind: class_name(entry), decision, handle, tokens: (came, after), reason }
         };
         self.ask.entries.iter().enumerate().map(shown).collect()
     }
@@ -218,22 +217,5 @@ const fn decided(taken: &Taken) -> &'static str {
         Decision::Summarised => "summarised",
         Decision::Dropped => "dropped",
         Decision::Cleared => "cleared",
-    }
-}
-
-fn kind_of(entry: &Entry) -> &'static str {
-    match &entry.kind {
-        Kind::Said(said) => match said.role {
-            Role::System | Role::Developer => "instructions",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        },
-        Kind::Thought(_) => "reasoning",
-        Kind::Called(_) => "call",
-        Kind::Returned(_) => "result",
-        Kind::HandedOver(_) => "handover",
-        Kind::Summarised(_) => "summary",
-        Kind::Reference { .. } => "reference",
-        Kind::Opaque { .. } => "other",
     }
 }

@@ -4,26 +4,28 @@
 //! knows. Lists come in pages: `next` is handed back as `after`.
 
 use super::reject::{own, reject, undecodable};
-use super::{Ingress, admit, body, live, openapi, seen};
+use super::{Ingress, admit, arriving, body, guard, live, openapi, runs, seen};
 use crate::gateway::now;
 use crate::switch;
-use crate::view;
+use crate::turn::replay::turn_of;
+use crate::view::{self, Tally};
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Path, Query, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
+use axum::routing::{get, post, put};
 use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Dialect, EntryId, Failure, FailureKind, Text};
 use throughline_store::{
-    Conversations, Cursor, Entries, Exchange, Outworn, Page, Paging, Prune, Scope, Search, StoreError, Which,
+    Conversations, Cursor, Entries, Exchange, Hit, Moment, Outworn, Page, Paging, Prune, Scope, Search,
+    StoreError, Which,
 };
 use throughline_wire::json::{DecodeError, Document, Writer};
 
 /// What stands behind the `?`.
-type Parameters = Query<BTreeMap<String, String>>;
+pub type Parameters = Query<BTreeMap<String, String>>;
 
 const BODY_BYTES_MAX: usize = 64 * 1024;
 const PAGE: u32 = 50;
@@ -39,7 +41,11 @@ pub fn routes(ingress: Ingress) -> Router<Ingress> {
         .route("/api/conversations/{id}/entries/{entry}", get(entry))
         .route("/api/conversations/{id}/sent/{number}", get(sent))
         .route("/api/conversations/{id}/seen/{number}", get(seen))
+        .route("/api/conversations/{id}/arriving", get(arriving::show))
         .route("/api/conversations/{id}/backend", put(switch_conversation))
+        .route("/api/runs", get(runs::list))
+        .route("/api/runs/{id}", get(runs::one))
+        .route("/api/runs/{id}/replay", post(runs::replayed))
         .route("/api/search", get(search))
         .route("/api/events", get(live::events))
         .route("/api/backends", get(backends))
@@ -49,7 +55,11 @@ pub fn routes(ingress: Ingress) -> Router<Ingress> {
 }
 
 async fn guarded(State(ingress): State<Ingress>, request: Request, next: Next) -> Response {
-    match admit(&ingress, &request) {
+    let setup = ingress.gateway.setup();
+    // A page of somebody else cannot read an answer, and still could have things done.
+    let admitted =
+        admit(&ingress, &request).and_then(|()| guard::admit_page(&setup.config.access, request.headers()));
+    match admitted {
         Ok(()) => next.run(request).await,
         Err(failure) => reject(Dialect::Responses, &failure),
     }
@@ -58,8 +68,20 @@ async fn guarded(State(ingress): State<Ingress>, request: Request, next: Next) -
 async fn conversations(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
     let answer = async {
         let which = Conversations::All(paging(&parameters)?);
-        let page = view::list(&*ingress.gateway.history, which).await.map_err(|error| unread(&error))?;
-        Ok(paged("conversations", &page, view::write_listed))
+        let history = &*ingress.gateway.history;
+        let page = view::list(history, which).await.map_err(|error| unread(&error))?;
+        if !is_on(&parameters, "totals") {
+            return Ok(paged("conversations", &page, view::write_listed));
+        }
+        let mut items = Vec::with_capacity(page.items.len());
+        for listed in page.items {
+            let tally = ingress.gateway.tallies.of(history, &listed.heading).await;
+            items.push((listed, tally.map_err(|error| unread(&error))?));
+        }
+        let setup = ingress.gateway.setup();
+        Ok(paged("conversations", &Page { items, next: page.next }, |writer, (listed, tally)| {
+            view::write_tallied(writer, listed, tally, &setup.config);
+        }))
     };
     respond(answer.await)
 }
@@ -80,9 +102,12 @@ async fn conversation(
         let mut writer = Writer::new();
         writer.begin_object();
         writer.key("conversation");
-        view::write_listed(&mut writer, &listed);
+        let setup = ingress.gateway.setup();
+        view::write_tallied(&mut writer, &listed, &Tally::of(&exchanges), &setup.config);
         array(&mut writer, "entries", &entries, |writer, kept| view::write_preview(writer, kept, preview));
-        array(&mut writer, "exchanges", &exchanges, |writer, each| view::write_exchange(writer, each, &[]));
+        array(&mut writer, "exchanges", &exchanges, |writer, each| {
+            view::write_priced(writer, each, &setup.config);
+        });
         writer.end_object();
         Ok(writer)
     };
@@ -105,7 +130,13 @@ async fn pairs(State(ingress): State<Ingress>, Path(id): Path<String>) -> Respon
 }
 
 /// Every event that came back from backends, in the order of exchanges, attempts and events.
-async fn frames(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+///
+/// With `run`, those of one run alone; with `exchange`, those of one exchange.
+async fn frames(
+    State(ingress): State<Ingress>,
+    Path(id): Path<String>,
+    Query(parameters): Parameters,
+) -> Response {
     let answer = async {
         let history = &*ingress.gateway.history;
         let id = listed(&ingress, &id).await?.heading.id;
@@ -115,7 +146,11 @@ async fn frames(State(ingress): State<Ingress>, Path(id): Path<String>) -> Respo
         writer.field_str("conversation", id.as_str());
         writer.key("frames");
         writer.begin_array();
-        for exchange in exchanges {
+        let is_wanted = |exchange: &&Exchange| {
+            parameters.get("run").is_none_or(|run| turn_of(exchange) == Some(run))
+                && parameters.get("exchange").is_none_or(|id| exchange.id.as_str() == id)
+        };
+        for exchange in exchanges.iter().filter(is_wanted) {
             let recording = history.recording(exchange.id.clone(), Which::Events).await;
             let recording = recording.map_err(|error| unread(&error))?;
             for (attempt, event) in &recording.events {
@@ -190,15 +225,37 @@ async fn search(State(ingress): State<Ingress>, Query(parameters): Parameters) -
         let search = Search {
             words: words.clone(),
             tool: parameters.get("tool").map(|tool| Text::from(tool.as_str())),
-            failed: parameters.get("failed").is_some_and(|failed| failed != "false"),
+            failed: is_on(&parameters, "failed"),
             conversation: parameters.get("conversation").map(|id| ConversationId::new(id.as_str())),
+            since: moment(&parameters, "since")?,
+            until: moment(&parameters, "until")?,
             paging: paging(&parameters)?,
             ..Search::default()
         };
         let page = ingress.gateway.history.search(search).await.map_err(|error| unread(&error))?;
-        Ok(paged("hits", &page, view::write_hit))
+        let titles = titles(&ingress, &page.items).await.map_err(|error| unread(&error))?;
+        Ok(paged("hits", &page, |writer, hit| {
+            let title = titles.get(&hit.conversation).and_then(Option::as_deref);
+            view::write_titled_hit(writer, hit, title);
+        }))
     };
     respond(answer.await)
+}
+
+/// Returns the titles of the conversations in which something was found.
+async fn titles(
+    ingress: &Ingress,
+    hits: &[Hit],
+) -> Result<BTreeMap<ConversationId, Option<Text>>, StoreError> {
+    let mut titles = BTreeMap::new();
+    for hit in hits {
+        if !titles.contains_key(&hit.conversation) {
+            let which = Conversations::One(hit.conversation.clone());
+            let found = ingress.gateway.history.conversations(which).await?.items.into_iter().next();
+            titles.insert(hit.conversation.clone(), found.and_then(|heading| heading.title));
+        }
+    }
+    Ok(titles)
 }
 
 async fn backends(State(ingress): State<Ingress>) -> Response {
@@ -281,13 +338,26 @@ async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>) -> Respo
     respond(answer.await)
 }
 
-async fn listed(ingress: &Ingress, id: &str) -> Result<view::Listed, Failure> {
+pub async fn listed(ingress: &Ingress, id: &str) -> Result<view::Listed, Failure> {
     let which = Conversations::One(ConversationId::new(id));
     let page = view::list(&*ingress.gateway.history, which).await.map_err(|error| unread(&error))?;
     page.items.into_iter().next().ok_or_else(|| no_conversation(id))
 }
 
-fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> {
+/// Says whether a parameter is there, and does not say no.
+fn is_on(parameters: &BTreeMap<String, String>, name: &str) -> bool {
+    parameters.get(name).is_some_and(|value| value != "false")
+}
+
+fn moment(parameters: &BTreeMap<String, String>, name: &'static str) -> Result<Option<Moment>, Failure> {
+    let read = |text: &String| {
+        let problem = "must be a day, as 2026-02-28, or a moment in UTC, as 2026-02-28T09:05:00Z";
+        view::moment_of(text).ok_or_else(|| bad(name, problem))
+    };
+    parameters.get(name).map(read).transpose()
+}
+
+pub fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> {
     let limit = match parameters.get("limit") {
         Some(limit) => limit.parse::<u32>().map_err(|_| bad("limit", "must be a whole number"))?,
         None => PAGE,
@@ -316,21 +386,21 @@ fn paged<T>(name: &str, page: &Page<T>, write: impl Fn(&mut Writer, &T)) -> Writ
     writer
 }
 
-fn array<T>(writer: &mut Writer, name: &str, items: &[T], write: impl Fn(&mut Writer, &T)) {
+pub fn array<T>(writer: &mut Writer, name: &str, items: &[T], write: impl Fn(&mut Writer, &T)) {
     writer.key(name);
     writer.begin_array();
     items.iter().for_each(|item| write(writer, item));
     writer.end_array();
 }
 
-fn respond(answer: Result<Writer, Failure>) -> Response {
+pub fn respond(answer: Result<Writer, Failure>) -> Response {
     match answer {
         Ok(writer) => ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response(),
         Err(failure) => reject(Dialect::Responses, &failure),
     }
 }
 
-fn bad(parameter: &'static str, problem: &str) -> Failure {
+pub fn bad(parameter: &'static str, problem: &str) -> Failure {
     Failure {
         param: Some(Text::from_static(parameter)),
         ..own(FailureKind::InvalidRequest, "throughline_invalid_request", format!("{parameter}: {problem}"))

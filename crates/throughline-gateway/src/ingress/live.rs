@@ -1,11 +1,12 @@
 //! The history as it grows: one event for each conversation that something was added to.
 //!
 //! Whoever shows a list opens this first and then reads the list, and misses nothing. The bell of the history
-//! rings for the other replicas over one PostgreSQL as well. Rings that come together make one look.
+//! rings for the other replicas over one PostgreSQL as well. Rings that come together make one look. It does not ring
+//! for commands that write the same SQLite file, so the latest conversation is looked at every so often.
 
 use super::Ingress;
 use super::reject::{own, reject};
-use crate::view;
+use crate::view::{self, Listed};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -25,6 +26,9 @@ const LATEST: u32 = 50;
 
 /// A proxy in between closes what is silent for a minute.
 const STILL_THERE_AFTER: Duration = Duration::from_secs(20);
+
+/// So often somebody looks whether another process has added something.
+const GLANCE_EVERY: Duration = Duration::from_secs(2);
 
 /// A client that looks on.
 struct Onlooker {
@@ -56,33 +60,52 @@ impl Onlooker {
     /// Returns what is next for the client; nothing more, when the gateway stops or the history is closed.
     async fn next(&mut self) -> Option<String> {
         let drain = std::sync::Arc::clone(&self.ingress.gateway.drain);
+        let mut silent = Duration::ZERO;
         loop {
-            tokio::select! {
-                rung = self.changes.next() => rung.ok()?,
-                () = tokio::time::sleep(STILL_THERE_AFTER) => return Some(": still there\n\n".to_owned()),
+            let has_rung = tokio::select! {
+                rung = self.changes.next() => rung.map(|()| true).ok()?,
+                () = tokio::time::sleep(GLANCE_EVERY) => false,
                 () = drain.stopping() => return None,
+            };
+            if !has_rung && self.is_as_it_was().await.ok()? {
+                silent += GLANCE_EVERY;
+                match silent < STILL_THERE_AFTER {
+                    true => continue,
+                    false => return Some(": still there\n\n".to_owned()),
+                }
             }
-            let events = self.look().await.ok()?;
-            if !events.is_empty() {
-                return Some(events);
+            let changed = self.look().await.ok()?;
+            if !changed.is_empty() {
+                return self.told(&changed).await.ok();
             }
         }
     }
 
-    /// Looks at the latest conversations, and tells of those that are not as they were.
-    async fn look(&mut self) -> Result<String, StoreError> {
+    /// Says whether the latest conversation is as it was: whatever is added makes another one the latest, or changes it.
+    async fn is_as_it_was(&self) -> Result<bool, StoreError> {
+        let latest = self.ingress.gateway.history.conversations(Conversations::All(Paging::first(1))).await?;
+        Ok(latest.items.first().is_none_or(|latest| self.seen.get(&latest.id) == Some(latest)))
+    }
+
+    /// Looks at the latest conversations, and returns those that are not as they were, the latest last.
+    async fn look(&mut self) -> Result<Vec<Listed>, StoreError> {
         let history = &*self.ingress.gateway.history;
         let page = view::list(history, Conversations::All(Paging::first(LATEST))).await?;
-        let before = std::mem::take(&mut self.seen);
+        let seen = page.items.iter().map(|listed| (listed.heading.id.clone(), listed.heading.clone()));
+        let before = std::mem::replace(&mut self.seen, seen.collect());
+        let is_other = |listed: &Listed| before.get(&listed.heading.id) != Some(&listed.heading);
+        Ok(page.items.into_iter().rev().filter(is_other).collect())
+    }
+
+    /// Returns the events that tell of conversations.
+    async fn told(&self, changed: &[Listed]) -> Result<String, StoreError> {
+        let gateway = &self.ingress.gateway;
         let mut events = String::new();
-        for listed in page.items.into_iter().rev() {
-            let heading = &listed.heading;
-            if before.get(&heading.id) != Some(heading) {
-                let mut writer = Writer::new();
-                view::write_listed(&mut writer, &listed);
-                write_event(&mut events, Some("conversation"), &writer.into_string());
-            }
-            self.seen.insert(heading.id.clone(), listed.heading);
+        for listed in changed {
+            let tally = gateway.tallies.of(&*gateway.history, &listed.heading).await?;
+            let mut writer = Writer::new();
+            view::write_tallied(&mut writer, listed, &tally, &gateway.setup().config);
+            write_event(&mut events, Some("conversation"), &writer.into_string());
         }
         Ok(events)
     }

@@ -1,6 +1,7 @@
 //! HTTP in: the routes, who is let in, how much, and the bodies.
 
 mod api;
+mod arriving;
 pub mod body;
 mod conversations;
 mod guard;
@@ -12,6 +13,7 @@ mod models;
 pub mod openapi;
 pub mod reject;
 mod responses;
+mod runs;
 mod seen;
 pub mod stored;
 mod websocket;

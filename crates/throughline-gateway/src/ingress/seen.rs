@@ -20,6 +20,7 @@ struct Material {
     sent: Vec<Entry>,
     decisions: Decisions,
     continues: bool,
+    briefed: bool,
     gauge: Gauge,
 }
 
@@ -36,13 +37,13 @@ pub async fn compared(gateway: &Arc<Gateway>, exchange: Exchange, preview: usize
 }
 
 fn write(gateway: &Gateway, exchange: &Exchange, material: &Material, preview: usize) -> Writer {
-    let Material { kept, sent, decisions, continues, gauge } = material;
-    let attempted = Attempted { decisions, continues: *continues };
+    let Material { kept, sent, decisions, continues, briefed, gauge } = material;
+    let attempted = Attempted { decisions, continues: *continues, briefed: *briefed };
     let seen = Seen::of(kept, sent, attempted, gauge, &gateway.gauges.counts);
     let mut writer = Writer::new();
     writer.begin_object();
     writer.key("exchange");
-    view::write_exchange(&mut writer, exchange, &[]);
+    view::write_priced(&mut writer, exchange, &gateway.setup().config);
     view::write_seen(&mut writer, &seen, preview);
     writer.end_object();
     writer
@@ -69,6 +70,7 @@ async fn read(gateway: &Gateway, exchange: &Exchange) -> Result<Material, Failur
         sent: sent.entries,
         decisions: decisions(gateway, attempt).await.unwrap_or_default(),
         continues: attempt.report.as_deref().is_some_and(|report| report.contains("state=provider")),
+        briefed: attempt.strategy.as_deref() == Some("brief"),
         gauge: gauge(gateway, attempt),
     })
 }

@@ -5,9 +5,10 @@
 //! end. Moments in them are for people: a replay gives others, and compares everything else.
 
 use super::hands::{Done, Kept};
+use super::replay::Replayed;
 use super::{Task, settings};
 use crate::config::Config;
-use crate::view::outcome_name;
+use crate::view::{outcome_name, write_verdict};
 use std::borrow::Cow;
 use throughline_core::{Call, Conclusion, EntryId, Text};
 use throughline_store::{Learned, Moment, ProviderEvent, Scope, Setting, Standing};
@@ -23,8 +24,13 @@ pub(super) const TOOL: &str = "throughline.tool";
 pub(super) const ARTIFACT: &str = "throughline.artifact";
 /// How a turn ended.
 pub(super) const ENDED: &str = "throughline.turn.end";
+/// What came of a replay.
+pub(super) const REPLAYED: &str = "throughline.replay";
 /// What an answer was made of.
 pub(super) const ANSWER: &str = "throughline.answer";
+
+/// So many of the differences that a replay found are kept: the first ones, which the others follow from.
+const DIFFERENCES_KEPT: usize = 5;
 
 /// Says whether an event is ours and not the provider's.
 #[must_use]
@@ -143,6 +149,17 @@ pub(super) fn ended(
                 [answers.to_string(), runs.to_string()].iter().map(String::as_str),
             );
         }
+    })
+}
+
+/// Returns what came of a replay, with the first of its differences.
+pub(super) fn replayed(replayed: &Replayed, by: &str, is_other: bool, at: Moment) -> ProviderEvent {
+    note(REPLAYED, at, |writer| {
+        writer.field_str("by", by);
+        writer.field_str("version", env!("CARGO_PKG_VERSION"));
+        writer.field_str("settings", if is_other { "current" } else { "recorded" });
+        writer.field_uint("different", replayed.differences.len() as u64);
+        write_verdict(writer, replayed, DIFFERENCES_KEPT);
     })
 }
 

@@ -3,9 +3,9 @@
 //! Fields that have nothing to say are `null` where a reader would look for them, and else left out.
 
 use super::{
-    Listed, Mark, Pair, Row, Seen, found_name, iso, kind_name, oddity_words, outcome_name, role_name,
+    Listed, Mark, Pair, Row, Seen, Tally, cost_of, found_name, iso, kind_name, oddity_words, outcome_name,
+    role_name, state_name, text_of,
 };
-use super::{state_name, text_of};
 use crate::config::{Backend, Config};
 use crate::routing::Listings;
 use crate::switch;
@@ -20,8 +20,23 @@ use throughline_wire::json::Writer;
 
 /// Writes a conversation of a list.
 pub fn write_listed(writer: &mut Writer, listed: &Listed) {
-    let heading = &listed.heading;
     writer.begin_object();
+    write_listed_fields(writer, listed);
+    writer.end_object();
+}
+
+/// Writes a conversation of a list, with what its exchanges add up to.
+pub fn write_tallied(writer: &mut Writer, listed: &Listed, tally: &Tally, config: &Config) {
+    writer.begin_object();
+    write_listed_fields(writer, listed);
+    write_usage(writer, "usage_total", tally.total());
+    write_cost(writer, tally.cost(config));
+    writer.field_uint("runs", tally.runs.len() as u64);
+    writer.end_object();
+}
+
+fn write_listed_fields(writer: &mut Writer, listed: &Listed) {
+    let heading = &listed.heading;
     writer.field_str("id", heading.id.as_str());
     writer.field_str("created", &iso(heading.created));
     writer.field_str("updated", &iso(heading.updated));
@@ -36,9 +51,8 @@ pub fn write_listed(writer: &mut Writer, listed: &Listed) {
         optional(writer, "model", latest.asked_model.as_deref());
         optional(writer, "ending", latest.ending.as_deref());
         writer.field_bool("answering", latest.ended.is_none());
-        write_usage(writer, latest.usage);
+        write_usage(writer, "usage", latest.usage);
     }
-    writer.end_object();
 }
 
 /// Writes an entry.
@@ -83,6 +97,13 @@ pub fn write_whole(writer: &mut Writer, kept: &Kept) {
     writer.end_object();
 }
 
+/// Writes an entry of an answer under way, which has no place in the history yet.
+pub fn write_arriving(writer: &mut Writer, entry: &Entry) {
+    writer.begin_object();
+    write_said(writer, entry, usize::MAX);
+    writer.end_object();
+}
+
 /// Writes what a backend saw, with no more than so many characters of each text.
 pub fn write_seen(writer: &mut Writer, seen: &Seen<'_>, chars_max: usize) {
     writer.key("tokens");
@@ -104,8 +125,10 @@ pub fn write_seen(writer: &mut Writer, seen: &Seen<'_>, chars_max: usize) {
 fn write_row(writer: &mut Writer, row: &Row<'_>, chars_max: usize) {
     writer.begin_object();
     writer.field_str("mark", row.mark.name());
+    if let Some(reason) = &row.reason {
+        writer.field_str("reason", reason);
+    }
     if let Some(taken) = row.taken {
-        writer.field_str("reason", &taken.reason());
         writer.field_str("handle", &taken.handle.to_string());
         writer.field_bool("stale", taken.stale);
     }
@@ -197,6 +220,19 @@ pub fn write_pair(writer: &mut Writer, pair: &Pair<'_>) {
 /// Writes an exchange; `sent` are the bodies of its attempts, if those are to be shown.
 pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, Bytes)]) {
     writer.begin_object();
+    write_exchange_fields(writer, exchange, sent);
+    writer.end_object();
+}
+
+/// Writes an exchange with what it cost, where that is known.
+pub fn write_priced(writer: &mut Writer, exchange: &Exchange, config: &Config) {
+    writer.begin_object();
+    write_exchange_fields(writer, exchange, &[]);
+    write_cost(writer, cost_of(config, exchange));
+    writer.end_object();
+}
+
+fn write_exchange_fields(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, Bytes)]) {
     writer.field_str("id", exchange.id.as_str());
     writer.field_str("dialect", exchange.dialect.name());
     optional(writer, "client", exchange.client.as_deref());
@@ -205,7 +241,7 @@ pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, By
     moment(writer, "ended", exchange.ended);
     optional(writer, "ending", exchange.ending.as_deref());
     number(writer, "status", exchange.status);
-    write_usage(writer, exchange.usage);
+    write_usage(writer, "usage", exchange.usage);
     writer.key("attempts");
     writer.begin_array();
     for (at, attempt) in (0_u32..).zip(&exchange.attempts) {
@@ -213,12 +249,19 @@ pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, By
         write_attempt(writer, attempt, body);
     }
     writer.end_array();
-    writer.end_object();
 }
 
-fn write_usage(writer: &mut Writer, usage: Option<Usage>) {
+/// Writes what something cost in US dollars; `null` where that is not known.
+pub(super) fn write_cost(writer: &mut Writer, cost: Option<f64>) {
+    match cost {
+        Some(cost) => writer.field_raw("cost", &format!("{cost:.8}")),
+        None => writer.field_null("cost"),
+    }
+}
+
+pub(super) fn write_usage(writer: &mut Writer, name: &str, usage: Option<Usage>) {
     let Some(usage) = usage else { return };
-    writer.key("usage");
+    writer.key(name);
     writer.begin_object();
     writer.field_uint("input", usage.input);
     writer.field_uint("cache_read", usage.cache_read);
@@ -242,6 +285,19 @@ pub fn write_event(writer: &mut Writer, exchange: &ExchangeId, attempt: u32, eve
 /// Writes what a search found.
 pub fn write_hit(writer: &mut Writer, hit: &Hit) {
     writer.begin_object();
+    write_hit_fields(writer, hit);
+    writer.end_object();
+}
+
+/// Writes what a search found, with the title of the conversation that it stands in.
+pub fn write_titled_hit(writer: &mut Writer, hit: &Hit, title: Option<&str>) {
+    writer.begin_object();
+    write_hit_fields(writer, hit);
+    optional(writer, "title", title);
+    writer.end_object();
+}
+
+fn write_hit_fields(writer: &mut Writer, hit: &Hit) {
     writer.field_str("conversation", hit.conversation.as_str());
     writer.field_str("entry", hit.entry.as_str());
     writer.field_str("at", &iso(hit.at));
@@ -251,7 +307,6 @@ pub fn write_hit(writer: &mut Writer, hit: &Hit) {
         writer.field_str("outcome", outcome_name(outcome));
     }
     writer.field_str("snippet", &hit.snippet);
-    writer.end_object();
 }
 
 /// Writes the backends, which of them is active, and what was learned about them.
@@ -292,6 +347,7 @@ fn write_backend(
     writer.field_str("address", &backend.endpoint.to_string());
     optional(writer, "default_model", backend.default_model.as_deref());
     writer.field_bool("active", is_active);
+    write_configured(writer, backend);
     writer.key("models");
     match listings.get(&backend.name) {
         Some(models) => {
@@ -306,6 +362,45 @@ fn write_backend(
     let about = standing.learned.iter().filter(|learned| learned.backend == backend.name);
     about.for_each(|learned| write_learned(writer, learned, now));
     writer.end_array();
+    writer.end_object();
+}
+
+/// Writes what the configuration says of a backend: of abilities, `auto` means that it is found out.
+fn write_configured(writer: &mut Writer, backend: &Backend) {
+    writer.key("configured");
+    writer.begin_object();
+    writer.field_str("native_tool_history", backend.native_tool_history.name());
+    writer.field_str("server_state", backend.server_state.name());
+    writer.field_str("context_management", backend.context_management.name());
+    writer.field_str("reasoning", backend.reasoning.name());
+    match backend.context_window {
+        Some(window) => writer.field_uint("context_window", window),
+        None => writer.field_null("context_window"),
+    }
+    writer.key("fallback");
+    writer.begin_array();
+    backend.fallback.iter().for_each(|name| writer.string(name));
+    writer.end_array();
+    writer.key("prices");
+    match &backend.prices {
+        Some(prices) => {
+            writer.begin_object();
+            let all = [
+                ("input", Some(prices.input)),
+                ("output", Some(prices.output)),
+                ("cache_read", prices.cache_read),
+                ("cache_write", prices.cache_write),
+            ];
+            for (name, price) in all {
+                match price {
+                    Some(price) => writer.field_raw(name, &format!("{price}")),
+                    None => writer.field_null(name),
+                }
+            }
+            writer.end_object();
+        }
+        None => writer.null(),
+    }
     writer.end_object();
 }
 
@@ -404,14 +499,14 @@ fn write_attempt(writer: &mut Writer, attempt: &Attempt, body: Option<&Bytes>) {
 }
 
 /// Writes a field that may be `null`.
-fn optional(writer: &mut Writer, name: &str, text: Option<&str>) {
+pub(super) fn optional(writer: &mut Writer, name: &str, text: Option<&str>) {
     match text {
         Some(text) => writer.field_str(name, text),
         None => writer.field_null(name),
     }
 }
 
-fn moment(writer: &mut Writer, name: &str, at: Option<Moment>) {
+pub(super) fn moment(writer: &mut Writer, name: &str, at: Option<Moment>) {
     optional(writer, name, at.map(iso).as_deref());
 }
 

@@ -5,18 +5,25 @@
 
 mod json;
 mod read;
+mod reason;
+mod run;
 mod seen;
+mod tally;
 mod time;
 
 pub use json::{
-    write_backends, write_entry, write_event, write_exchange, write_handover, write_hit, write_listed,
-    write_pair, write_preview, write_seen, write_whole,
+    write_arriving, write_backends, write_entry, write_event, write_exchange, write_handover, write_hit,
+    write_listed, write_pair, write_preview, write_priced, write_seen, write_tallied, write_titled_hit,
+    write_whole,
 };
 pub use read::{Listed, Pair, exchanges, latest_branch, list, pairs};
+pub(crate) use run::write_verdict;
+pub use run::{Told, write_replayed, write_run, write_run_whole};
 pub use seen::{Attempted, Mark, Row, Seen};
-pub use time::iso;
+pub use tally::{Run, Tallies, Tally, cost_of};
+pub use time::{iso, moment_of};
 
-use throughline_core::{Content, Kind, Media, Oddity, Outcome, PairState, Part, Role};
+use throughline_core::{Content, Entry, Kind, Media, Oddity, Outcome, PairState, Part, Role};
 use throughline_store::KeptKind;
 
 /// Returns the name of a role.
@@ -76,6 +83,25 @@ pub const fn kind_name(kind: &Kind) -> &'static str {
         Kind::Summarised(_) => "summarised",
         Kind::Reference { .. } => "reference",
         Kind::Opaque { .. } => "opaque",
+    }
+}
+
+/// Returns what an entry counts as where tokens are added up by kind.
+#[must_use]
+pub const fn class_name(entry: &Entry) -> &'static str {
+    match &entry.kind {
+        Kind::Said(said) => match said.role {
+            Role::System | Role::Developer => "instructions",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        },
+        Kind::Thought(_) => "reasoning",
+        Kind::Called(_) => "call",
+        Kind::Returned(_) => "result",
+        Kind::HandedOver(_) => "handover",
+        Kind::Summarised(_) => "summary",
+        Kind::Reference { .. } => "reference",
+        Kind::Opaque { .. } => "other",
     }
 }
 

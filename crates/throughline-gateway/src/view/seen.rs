@@ -3,9 +3,11 @@
 //!
 //! The bodies that were sent are decoded again, so what is shown is what left, and not what was meant to leave.
 
+use super::class_name;
+use super::reason::{self, Difference};
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_core::plan::{Decision, Decisions, Handle, Taken};
-use throughline_core::{Call, Entry, Kind, Ledger, Return, Role, joined_text};
+use throughline_core::{Call, Entry, Kind, Ledger, Return, Role, Text, joined_text};
 use throughline_store::Kept;
 use throughline_tokens::{Counts, Gauge};
 
@@ -34,6 +36,8 @@ pub struct Row<'s> {
     pub sent: Option<&'s Entry>,
     /// How the two differ.
     pub mark: Mark,
+    /// Why they differ, in a sentence; nothing where they do not.
+    pub reason: Option<Text>,
     /// What was decided about it, where the budget was the reason.
     pub taken: Option<&'s Taken>,
     /// Its size as it was kept and as it was sent.
@@ -70,6 +74,8 @@ pub struct Attempted<'s> {
     pub decisions: &'s Decisions,
     /// Whether the backend went on from what it keeps itself.
     pub continues: bool,
+    /// Whether it was given a brief in the place of the history.
+    pub briefed: bool,
 }
 
 impl Mark {
@@ -102,6 +108,8 @@ impl<'s> Seen<'s> {
     ) -> Self {
         let counterparts = Counterparts::find(kept, sent);
         let decided = decided(kept, attempted.decisions);
+        let told = told_calls(kept, &counterparts);
+        let reasons = reason::Reasons::new(sent, attempted.briefed);
         let size = |entry: &Entry| gauge.tokens(gauge.entry(counts, entry));
         let mut tokens: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
         let mut rows = Vec::with_capacity(kept.len().max(sent.len()));
@@ -112,15 +120,23 @@ impl<'s> Seen<'s> {
                 Found::Itself(found) => Some(&sent[found]),
                 Found::Within | Found::Nowhere => None,
             };
-            let mark = mark(kept, sent, &found, taken, attempted.continues);
+            let mark = match mark(kept, sent, &found, taken, attempted.continues) {
+                Mark::LeftOut if taken.is_none() && at.is_some_and(|at| told.contains(&at)) => Mark::Retold,
+                Mark::LeftOut if taken.is_none() && attempted.briefed => {
+                    kept.map_or(Mark::LeftOut, |kept| reasons.in_brief(&kept.entry))
+                }
+                mark => mark,
+            };
+            let difference = Difference { kept: kept.map(|kept| &kept.entry), sent, mark, taken };
+            let reason = reasons.of(&difference);
             let sizes = (kept.map_or(0, |kept| size(&kept.entry)), sent.map_or(0, size));
             if let Some(entry) = kept.map(|kept| &kept.entry) {
-                tokens.entry(class(entry)).or_default().0 += sizes.0;
+                tokens.entry(class_name(entry)).or_default().0 += sizes.0;
             }
             if let Some(entry) = sent {
-                tokens.entry(class(entry)).or_default().1 += sizes.1;
+                tokens.entry(class_name(entry)).or_default().1 += sizes.1;
             }
-            rows.push(Row { kept, sent, mark, taken, tokens: sizes });
+            rows.push(Row { kept, sent, mark, reason, taken, tokens: sizes });
         }
         Self { rows, tokens }
     }
@@ -136,8 +152,8 @@ enum Found {
     Nowhere,
 }
 
-/// For each entry that was kept, where it is in what was sent.
-struct Counterparts(Vec<Found>);
+/// For each entry that was kept, where it is in what was sent; and which of what was sent are words.
+struct Counterparts(Vec<Found>, Vec<bool>);
 
 impl Counterparts {
     fn find(kept: &[Kept], sent: &[Entry]) -> Self {
@@ -168,7 +184,12 @@ impl Counterparts {
                 None => Found::Nowhere,
             });
         }
-        Self(found)
+        Self(found, sent.iter().map(|entry| entry.as_said().is_some()).collect())
+    }
+
+    /// Says whether an entry became words.
+    fn is_said(&self, at: usize) -> bool {
+        matches!(self.0[at], Found::Itself(found) if self.1[found])
     }
 
     /// Returns what was kept with where it is, and between it what was added.
@@ -320,20 +341,23 @@ fn says_the_same(a: &Entry, b: &Entry) -> bool {
     }
 }
 
-/// Returns the kind of an entry for a sum of tokens.
-fn class(entry: &Entry) -> &'static str {
-    match &entry.kind {
-        Kind::Said(said) => match said.role {
-            Role::System | Role::Developer => "instructions",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        },
-        Kind::Thought(_) => "reasoning",
-        Kind::Called(_) => "calls",
-        Kind::Returned(_) => "results",
-        Kind::Summarised(_) => "summary",
-        Kind::HandedOver(_) | Kind::Reference { .. } | Kind::Opaque { .. } => "other",
+/// Returns the calls whose results are told as text: they are told with them.
+fn told_calls(kept: &[Kept], counterparts: &Counterparts) -> BTreeSet<usize> {
+    let is_told = |at: &usize| counterparts.0[*at] == Found::Within || counterparts.is_said(*at);
+    let mut calls = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for (at, Kept { entry, .. }) in kept.iter().enumerate() {
+        match &entry.kind {
+            Kind::Called(call) => {
+                calls.insert(&call.id, at);
+            }
+            Kind::Returned(Return { call_id: Some(id), .. }) if is_told(&at) => {
+                told.extend(calls.get(id).copied());
+            }
+            _ => {}
+        }
     }
+    told
 }
 
 #[cfg(test)]
@@ -381,7 +405,7 @@ mod tests {
 
     fn marks(entries: &[Entry], sent: &[Entry], continues: bool) -> Vec<&'static str> {
         let decisions = Decisions::default();
-        let attempted = Attempted { decisions: &decisions, continues };
+        let attempted = Attempted { decisions: &decisions, continues, briefed: false };
         let kept = kept(entries);
         let seen = Seen::of(&kept, sent, attempted, &Gauge::of_model("gpt-5"), &Counts::default());
         seen.rows.iter().map(|row| row.mark.name()).collect()
@@ -407,7 +431,7 @@ mod tests {
         let history =
             [said(Role::User, "read"), call("a", "{}"), result("a", "the file"), said(Role::User, "go on")];
         let sent = [said(Role::User, "read"), said(Role::User, "Context (tool result):\nthe file\n\ngo on")];
-        assert_eq!(marks(&history, &sent, false), ["same", "left out", "retold", "joined"]);
+        assert_eq!(marks(&history, &sent, false), ["same", "retold", "retold", "joined"]);
     }
 
     #[test]

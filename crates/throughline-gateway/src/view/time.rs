@@ -14,6 +14,36 @@ pub fn iso(moment: Moment) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
+/// Reads a moment: a day, `2026-02-28`, or a moment of it in UTC, `2026-02-28T09:05`, with seconds and more if wanted.
+#[must_use]
+pub fn moment_of(text: &str) -> Option<Moment> {
+    let (date, time) = text.split_once('T').unwrap_or((text, "00:00"));
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.strip_suffix('Z').unwrap_or(time).splitn(3, ':');
+    let number = |part: Option<&str>| part.map_or(Some(0.0), |part| part.parse::<f64>().ok());
+    let (hour, minute, second) = (number(time.next())?, number(time.next())?, number(time.next())?);
+    let is_time =
+        (0.0..24.0).contains(&hour) && (0.0..60.0).contains(&minute) && (0.0..61.0).contains(&second);
+    let days = days_since(year, month, day).filter(|_| is_time)?;
+    #[expect(clippy::cast_possible_truncation, reason = "a time of day in milliseconds is small")]
+    let ms = ((hour * 3600.0 + minute * 60.0 + second) * 1000.0).round() as i64;
+    Some(Moment(days * DAY_MS + ms))
+}
+
+/// Returns how many days after the first of January 1970 a day is; nothing if there is no such day.
+fn days_since(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(0..10_000).contains(&year) {
+        return None;
+    }
+    // A guess that is at most a few days off, mended by the other direction.
+    let about = (year - 1970) * 365 + (year - 1969).div_euclid(4) - (year - 1901).div_euclid(100)
+        + (year - 1601).div_euclid(400)
+        + (month - 1) * 30
+        + day;
+    (about - 5..about + 10).find(|days| civil(*days) == (year, month, day))
+}
+
 /// Returns year, month and day of the day that is `days` after the first of January 1970.
 ///
 /// Years are counted from March, so that the leap day is the last of its year: then the months have the
@@ -47,6 +77,21 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(iso(Moment(ms)), expected);
+        }
+    }
+
+    #[test]
+    fn moments_are_read_as_they_are_written() {
+        for ms in [0, 951_782_400_000, 1_000_000_000_123, 4_107_542_400_000, 1_798_761_599_999] {
+            assert_eq!(moment_of(&iso(Moment(ms))), Some(Moment(ms)));
+        }
+        for days in 0..40_000 {
+            let (year, month, day) = civil(days);
+            let written = format!("{year:04}-{month:02}-{day:02}");
+            assert_eq!(moment_of(&written), Some(Moment(days * DAY_MS)), "{written}");
+        }
+        for bad in ["", "today", "2026-02-30", "2026-13-01", "2026-01-01T24:00", "2026-01-01T10:99"] {
+            assert_eq!(moment_of(bad), None, "{bad}");
         }
     }
 

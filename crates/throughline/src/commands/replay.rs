@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use throughline_gateway::config::{Config, Flags, Process, load};
 use throughline_gateway::turn::replay::{self, Difference, ReplayError, Replayed, Tape};
+use throughline_gateway::view;
 use throughline_store::History;
-use throughline_wire::json::Writer;
 
 /// Replays a run, or all runs of a conversation.
 pub fn run(asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
@@ -26,7 +26,9 @@ pub fn run(asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
     let replayed = runtime.block_on(replay_all(&*history, &asked.run, against.as_ref()))?;
     let ink = Ink::of_stdout();
     let text: String = match args.json {
-        true => output::json_lines(&replayed, |writer, (tape, replayed)| write(writer, tape, replayed)),
+        true => output::json_lines(&replayed, |writer, (tape, replayed)| {
+            view::write_replayed(writer, tape, replayed);
+        }),
         false => replayed.iter().map(|(tape, replayed)| shown(tape, replayed, &ink)).collect(),
     };
     output::print(&text)?;
@@ -150,31 +152,4 @@ fn diff(difference: &Difference, ink: &Ink) -> String {
         ink.bad(&block('-', &difference.recorded)),
         ink.good(&block('+', &difference.replayed)),
     )
-}
-
-fn write(writer: &mut Writer, tape: &Tape, replayed: &Replayed) {
-    writer.begin_object();
-    writer.field_str("run", &tape.turn);
-    writer.field_str("conversation", tape.conversation.as_str());
-    writer.field_bool("identical", replayed.differences.is_empty());
-    writer.field_bool("finished", replayed.is_finished);
-    writer.field_uint("requests", replayed.requests as u64);
-    writer.field_uint("provider_events", replayed.events as u64);
-    writer.field_uint("tool_calls", replayed.calls as u64);
-    writer.key("differences");
-    writer.begin_array();
-    for difference in &replayed.differences {
-        writer.begin_object();
-        match difference.request {
-            Some(request) => writer.field_uint("request", request as u64),
-            None => writer.field_null("request"),
-        }
-        writer.field_str("what", difference.place.words());
-        writer.field_str("path", &difference.path);
-        writer.field_str("recorded", &difference.recorded);
-        writer.field_str("replayed", &difference.replayed);
-        writer.end_object();
-    }
-    writer.end_array();
-    writer.end_object();
 }

@@ -36,9 +36,14 @@ pub fn serve_in(name: &str, config: &str) -> (Served, String) {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("throughline.toml"), config).unwrap();
+    serve_at(&folder, "127.0.0.1:0")
+}
+
+/// Starts a gateway in a folder that has a configuration, at an address, and returns it with that.
+pub fn serve_at(folder: &Path, listen: &str) -> (Served, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_throughline"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--data", "data"])
-        .current_dir(&folder)
+        .args(["serve", "--listen", listen, "--data", "data"])
+        .current_dir(folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

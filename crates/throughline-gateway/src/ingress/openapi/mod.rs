@@ -159,6 +159,7 @@ fn write_type_inside(writer: &mut Writer, of: Of) {
     match of {
         Of::Text => writer.field_str("type", "string"),
         Of::Number => writer.field_str("type", "integer"),
+        Of::Dollars => writer.field_raw("type", "[\"number\", \"null\"]"),
         Of::Flag => writer.field_str("type", "boolean"),
         Of::Anything => {}
         Of::Schema(name) => writer.field_str("$ref", &format!("#/components/schemas/{name}")),

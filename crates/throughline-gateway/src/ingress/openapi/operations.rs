@@ -47,6 +47,7 @@ const fn plain(path: &'static str, summary: &'static str) -> Operation {
 }
 
 const RECORD: &str = "the record";
+const RUNS: &str = "runs";
 const SWITCH: &str = "the switch";
 const RESPONSES: &str = "OpenAI Responses";
 const MESSAGES: &str = "Anthropic Messages";
@@ -57,7 +58,7 @@ const MACHINES: &str = "for machines";
 /// All of them; those of one path stand together.
 pub static OPERATIONS: &[Operation] = &[
     Operation {
-        parameters: &[LIMIT, AFTER],
+        parameters: &[LIMIT, AFTER, parameter("totals", "whether to say what each has taken in all")],
         ..get("/api/conversations", "conversations, the latest first", RECORD, Of::Schema("Conversations"))
     },
     Operation {
@@ -71,12 +72,18 @@ pub static OPERATIONS: &[Operation] = &[
     },
     delete("/api/conversations/{id}", "takes a conversation out, with all that no other one shares", RECORD),
     get("/api/conversations/{id}/pairs", "calls with their results", RECORD, Of::Schema("Pairs")),
-    get(
-        "/api/conversations/{id}/frames",
-        "every event that came back from backends",
-        RECORD,
-        Of::Schema("Frames"),
-    ),
+    Operation {
+        parameters: &[
+            parameter("run", "only those of this run"),
+            parameter("exchange", "only those of this exchange"),
+        ],
+        ..get(
+            "/api/conversations/{id}/frames",
+            "every event that came back from backends",
+            RECORD,
+            Of::Schema("Frames"),
+        )
+    },
     get(
         "/api/conversations/{id}/entries/{entry}",
         "one entry with all it has, pictures too",
@@ -98,6 +105,12 @@ pub static OPERATIONS: &[Operation] = &[
             Of::Schema("Seen"),
         )
     },
+    get(
+        "/api/conversations/{id}/arriving",
+        "what has come so far of the answer under way",
+        RECORD,
+        Of::Schema("Arriving"),
+    ),
     Operation {
         method: "put",
         body: Some(Of::Schema("Switch")),
@@ -114,10 +127,32 @@ pub static OPERATIONS: &[Operation] = &[
             parameter("tool", "only what this tool was given or returned"),
             parameter("failed", "only failures"),
             parameter("conversation", "only this conversation"),
+            parameter("since", "only from this day or moment on, ISO 8601 in UTC"),
+            parameter("until", "only before this day or moment"),
             LIMIT,
             AFTER,
         ],
         ..get("/api/search", "searches all tool history", RECORD, Of::Schema("Hits"))
+    },
+    Operation {
+        parameters: &[LIMIT, AFTER],
+        ..get(
+            "/api/runs",
+            "runs of the tool loop, of the latest conversations first",
+            RUNS,
+            Of::Schema("Runs"),
+        )
+    },
+    get("/api/runs/{id}", "a run with its steps", RUNS, Of::Schema("Run")),
+    Operation {
+        method: "post",
+        parameters: &[parameter("settings", "recorded, or current for those that the gateway has now")],
+        ..get(
+            "/api/runs/{id}/replay",
+            "drives a run again from the record alone, compares, and keeps the verdict",
+            RUNS,
+            Of::Schema("Verdict"),
+        )
     },
     Operation {
         content_type: "text/event-stream",

@@ -205,7 +205,9 @@ impl Pair<'_> {
 
 fn notes(recording: &Recording) -> Vec<&ProviderEvent> {
     let events = recording.events.iter().map(|(_, event)| event);
-    let compared = |event: &&ProviderEvent| is_note(event) && event.name.as_deref() != Some(note::BEGUN);
+    // With what it began is given to both, and verdicts of earlier replays are no part of the turn.
+    let is_compared = |name: &str| name != note::BEGUN && name != note::REPLAYED;
+    let compared = |event: &&ProviderEvent| is_note(event) && event.name.as_deref().is_some_and(is_compared);
     events.filter(compared).collect()
 }
 

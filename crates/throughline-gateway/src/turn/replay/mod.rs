@@ -8,7 +8,7 @@ mod compare;
 mod tape;
 
 pub use compare::{Difference, Place};
-pub use tape::{Tape, artifacts_of, find};
+pub use tape::{Tape, artifacts_of, find, told, turn_of};
 
 use super::hands::{Done, Hands};
 use super::{Names, Nobody, TurnError, drive, settings};

@@ -1,12 +1,13 @@
 //! Tapes: what the record has of a turn, read together.
 
-use super::ReplayError;
+use super::{ReplayError, Replayed};
 use crate::egress::{Reel, Take};
 use crate::gateway::now;
+use crate::switch::By;
 use crate::turn::compose::Compose;
 use crate::turn::hands::{Done, Kept};
 use crate::turn::{Manner, Task, is_note, note, open_calls};
-use crate::view;
+use crate::view::{self, Told};
 use std::collections::BTreeSet;
 use throughline_core::{Call, ConversationId, EntryId, Text};
 use throughline_store::{
@@ -85,8 +86,25 @@ pub async fn artifacts_of(
     Ok(all)
 }
 
+/// Returns what the notes in a turn's last exchange tell of it.
+#[must_use]
+pub fn told(recording: &Recording) -> Told {
+    let named = |name: &'static str| {
+        recording
+            .events
+            .iter()
+            .map(|(_, event)| event)
+            .filter(move |event| event.name.as_deref() == Some(name))
+    };
+    Told {
+        ended: named(note::ENDED).next_back().map(|event| event.data.clone()),
+        replays: named(note::REPLAYED).map(|event| (event.at, event.data.clone())).collect(),
+    }
+}
+
 /// Returns the turn that an exchange belongs to, by what its client calls itself.
-fn turn_of(exchange: &Exchange) -> Option<&str> {
+#[must_use]
+pub fn turn_of(exchange: &Exchange) -> Option<&str> {
     let turn = exchange.client.as_deref()?.strip_prefix("throughline/")?.split(' ').nth(1)?;
     turn.starts_with("run_").then_some(turn)
 }
@@ -148,6 +166,28 @@ impl Tape {
             open,
             manner,
         })
+    }
+
+    /// Returns with what the turn began, as JSON.
+    #[must_use]
+    pub fn begun(&self) -> &str {
+        &self.begun.data
+    }
+
+    /// Returns what came of the calls in one exchange of a turn, each as JSON.
+    pub fn calls_of(recording: &Recording) -> impl Iterator<Item = &str> {
+        let events = recording.events.iter().map(|(_, event)| event);
+        events.filter(|event| event.name.as_deref() == Some(note::TOOL)).map(|event| &*event.data)
+    }
+
+    /// Returns what has to be written to keep what came of a replay beside the turn; `is_other` says that
+    /// it was driven under other settings.
+    #[must_use]
+    pub fn verdict(&self, replayed: &Replayed, by: By, is_other: bool, at: Moment) -> Option<Write> {
+        let (exchange, _) = self.exchanges.last()?;
+        let attempt = u32::try_from(exchange.attempts.len().saturating_sub(1)).ok()?;
+        let events = vec![note::replayed(replayed, by.name(), is_other, at)];
+        Some(Write::Events { exchange: exchange.id.clone(), attempt, events })
     }
 
     /// Returns what the turn was given.

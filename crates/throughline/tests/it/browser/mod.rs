@@ -1,9 +1,13 @@
 //! The inspector in a real browser: each view with real data, the live list, the switch, the keyboard, long
-//! histories and large results.
+//! histories and large results; in `runs` the runs and their replay, in `live` what comes, goes and asks for a key,
+//! in `looks` what everybody must be able to read and nobody may slip in.
 //!
 //! With THROUGHLINE_PICTURES set, the pictures of the documentation are taken anew.
 
 mod devtools;
+mod live;
+mod looks;
+mod runs;
 
 use crate::cli::{root, scratch};
 use crate::ways::{Served, serve_in};
@@ -20,12 +24,25 @@ dialect = "messages"
 base_url = "sim:"
 default_model = "claude-sonnet-4-5"
 context_window = 6000
+prices = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }
 
 [[backends]]
 name = "beta"
 dialect = "responses"
 base_url = "sim:"
 default_model = "gpt-5"
+prices = { input = 1.25, output = 10.0, cache_read = 0.125 }
+
+[[backends]]
+name = "gamma"
+dialect = "chat"
+base_url = "sim:"
+
+[[backends]]
+name = "gone"
+dialect = "chat"
+base_url = "http://127.0.0.1:9/v1"
+fallback = ["gamma"]
 "#;
 
 /// Makes requests as a client would, from the page, so that they come from its own host.
@@ -69,22 +86,26 @@ const WORK: &str = r#"(async () => {
 struct Scene {
     browser: Browser,
     url: String,
-    _served: Served,
+    served: Served,
 }
 
 impl Scene {
     /// Sets the scene; none where there is no browser, which `./test` says and CI installs.
     async fn set(name: &str) -> Option<Self> {
+        Self::set_with(name, CONFIG).await
+    }
+
+    async fn set_with(name: &str, config: &str) -> Option<Self> {
         let Some(program) = chromium() else {
             assert!(std::env::var("CI").is_err(), "CI tests in a browser: apt-get install chromium");
             return None;
         };
-        let (served, url) = serve_in(name, CONFIG);
+        let (served, url) = serve_in(name, config);
         let mut browser = Browser::start(&program, name, &url).await;
         browser.go(&format!("{url}/")).await;
-        browser.until("document.querySelector('.live.live') !== null").await;
+        browser.until("document.querySelector('.live') !== null").await;
         browser.value(CLIENT).await;
-        Some(Self { browser, url, _served: served })
+        Some(Self { browser, url, served })
     }
 
     /// Shows a view of the page.
@@ -94,7 +115,8 @@ impl Scene {
 
     /// Takes a picture, for whoever looks at it, and for the documentation if that is wanted.
     async fn picture(&mut self, name: &str) {
-        let is_documented = ["timeline", "timeline-dark", "seen", "narrow-timeline"].contains(&name);
+        let is_documented =
+            ["timeline", "timeline-dark", "seen", "narrow-timeline", "replay"].contains(&name);
         let folder: PathBuf = match std::env::var("THROUGHLINE_PICTURES") {
             Ok(_) if is_documented => root().join("docs/pictures"),
             _ => scratch("pictures"),
@@ -120,13 +142,18 @@ async fn every_view_shows_what_was_kept() {
     scene.browser.value(WORK).await;
     scene.browser.until("document.querySelector('.listed')?.textContent.includes('bakery')").await;
     scene.browser.until("document.querySelector('.listed').textContent.includes('6 exchanges')").await;
+    assert_eq!(scene.browser.value("document.title").await, "Conversations · Throughline");
     scene.picture("conversations").await;
 
     scene.browser.click(".listed").await;
     scene.browser.until("document.querySelectorAll('.pair').length === 5").await;
     assert!(scene.text(".timeline").await.contains("Find out why"));
     scene.browser.until("document.querySelectorAll('.switch').length === 2").await;
+    let switch = scene.text(".switch").await;
+    assert!(switch.contains("alpha → beta") && switch.contains("the request chose it"), "{switch}");
+    assert!(scene.browser.value("document.title").await.as_str().unwrap().starts_with("The bakery"));
     scene.picture("timeline").await;
+    costs_are_added_up(&mut scene).await;
     // An edit is shown as what it changes, a result in its colours.
     scene.browser.value("[...document.querySelectorAll('.pair button.head')][2].click()").await;
     scene.browser.until("document.querySelector('.add')?.textContent.includes('quantity')").await;
@@ -138,10 +165,19 @@ async fn every_view_shows_what_was_kept() {
     scene.show("#/c/bakery/seen/4").await;
     scene
         .browser
-        .until("document.querySelector('.row.shortened .why')?.textContent.includes('tokens, now')")
+        .until("document.querySelector('.row.shortened .why')?.textContent.includes('to keep within the budget')")
         .await;
     assert!(scene.text(".kinds").await.contains("results"));
     scene.picture("seen").await;
+    // Every difference has its reason, and one kind of them can be looked at alone.
+    let reasons =
+        "[...document.querySelectorAll('.rows .row .why')].every((each) => each.children.length > 1)";
+    assert_eq!(scene.browser.value(reasons).await, true);
+    scene.browser.click(".marks .chip.shortened").await;
+    scene
+        .browser
+        .until("[...document.querySelectorAll('.rows .row:not(.heads)')].every((each) => each.matches('.shortened'))")
+        .await;
     scene.browser.click("details:last-of-type summary").await;
     scene
         .browser
@@ -152,9 +188,102 @@ async fn every_view_shows_what_was_kept() {
     scene.browser.until("document.querySelectorAll('.frame').length >= 6").await;
     scene.show("#/search?q=E0308").await;
     scene.browser.until("document.querySelector('.hit')?.textContent.includes('mismatched')").await;
-    let result = "[...document.querySelectorAll('.hit')].find((each) => each.querySelector('.facts').textContent.includes('returned'))";
+    let result = "[...document.querySelectorAll('.hit')].find((each) => each.querySelector('.facts').textContent.includes('result'))";
     scene.browser.value(&format!("{result}.click()")).await;
     scene.browser.until("document.querySelector('.pair .body')?.textContent.includes('E0308')").await;
+    assert!(scene.browser.value("location.hash").await.as_str().unwrap().contains("/at/"), "a link to it");
+    // A search is narrowed in its address, so that it can be handed on.
+    scene.show("#/search?q=cargo&tool=Bash&hours=1").await;
+    scene.browser.until("document.querySelectorAll('.hit').length === 2").await;
+    scene.browser.click("label input[type=checkbox]").await;
+    scene
+        .browser
+        .until("document.querySelector('.nothing')?.textContent.includes('without the filters')")
+        .await;
+    assert!(scene.browser.value("location.hash").await.as_str().unwrap().contains("failed=true"));
+    scene.browser.value("history.back()").await;
+    scene.browser.until("document.querySelectorAll('.hit').length === 2").await;
+    scene.assert_no_faults();
+}
+
+/// What the page says that it cost is what the tokens cost at the prices of the configuration; where a backend that
+/// answered has none, it says nothing.
+async fn costs_are_added_up(scene: &mut Scene) {
+    let whole = scene.browser.value("fetch('/api/conversations/bakery').then((it) => it.json())").await;
+    let mut expected = 0.0;
+    for exchange in whole["exchanges"].as_array().unwrap() {
+        let of = |name: &str| exchange["usage"][name].as_f64().unwrap();
+        let last = exchange["attempts"].as_array().unwrap().last().unwrap();
+        let (input, cached, written, output) =
+            if last["backend"] == "alpha" { (3.0, 0.3, 3.75, 15.0) } else { (1.25, 0.125, 1.25, 10.0) };
+        let plain = of("input") - of("cache_read") - of("cache_written");
+        let cost = (plain * input
+            + of("cache_read") * cached
+            + of("cache_written") * written
+            + of("output") * output)
+            / 1e6;
+        assert!((exchange["cost"].as_f64().unwrap() - cost).abs() < 1e-6, "{exchange}");
+        expected += cost;
+    }
+    let cost = whole["conversation"]["cost"].as_f64().unwrap();
+    assert!((cost - expected).abs() < 1e-6, "{cost} {expected}");
+    let shown = scene.text("header.conversation").await;
+    assert!(shown.contains(&format!("${cost:.3}")), "{cost}: {shown}");
+    let free = r#"say({ model: "gamma/sim", messages: [{ role: "user", content: "Hello" }] }, { "x-throughline-conversation": "free" })"#;
+    scene.browser.value(free).await;
+    let whole = scene.browser.value("fetch('/api/conversations/free').then((it) => it.json())").await;
+    assert_eq!(
+        (&whole["conversation"]["cost"], &whole["exchanges"][0]["cost"]),
+        (&Value::Null, &Value::Null)
+    );
+    scene.show("#/c/free").await;
+    scene
+        .browser
+        .until("document.querySelector('header.conversation')?.textContent.includes('tokens in')")
+        .await;
+    assert!(!scene.text("main").await.contains('$'));
+    scene.show("#/c/bakery").await;
+    scene.browser.until("document.querySelectorAll('.pair').length === 5").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_and_branches_are_shown_where_they_happened() {
+    let Some(mut scene) = Scene::set("failures").await else { return };
+    let work = r#"(async () => {
+      const headers = { "x-throughline-conversation": "trouble" };
+      const asked = [{ role: "user", content: "Read the file." }];
+      await say({ model: "gone/sim", messages: asked, tool_choice: "none" }, headers);
+      const failed = pair("f1", "Bash", { command: "false" }, "");
+      failed[1].content = "[error] exit code 1";
+      await say({ model: "gamma/sim", messages: [...asked, ...failed, { role: "user", content: "Go on." }], tool_choice: "none" }, headers);
+      await say({ model: "gamma/sim", messages: [...asked, { role: "user", content: "Something else." }], tool_choice: "none" }, headers);
+    })()"#;
+    scene.browser.value(work).await;
+    scene.show("#/c/trouble").await;
+    scene.browser.until("document.querySelectorAll('.branches option').length === 3").await;
+    let choose = "((at) => { const list = document.querySelector('.branches select'); list.value = list.options[at].value; \
+                  list.dispatchEvent(new Event('change', { bubbles: true })); })";
+    scene.browser.value(&format!("{choose}(2)")).await;
+    scene
+        .browser
+        .until("document.querySelector('.switch .why')?.textContent.startsWith('gone failed: ')")
+        .await;
+    assert!(scene.text(".switch").await.contains("gone → gamma"));
+    scene.browser.value(&format!("{choose}(1)")).await;
+    scene.browser.until("document.querySelector('.pair .tool')?.textContent === 'Bash'").await;
+    scene.browser.value(&format!("{choose}(0)")).await;
+    scene.browser.until("document.querySelector('.timeline').textContent.includes('Something else.')").await;
+    scene.browser.until("document.querySelector('.pair') === null").await;
+    // What the backend saw says how the answer came about.
+    scene.show("#/c/trouble/seen/1").await;
+    scene.browser.until("document.querySelectorAll('.attempts li').length >= 2").await;
+    assert!(scene.text(".attempts").await.contains("gone"));
+    scene.show("#/c/nobody").await;
+    scene
+        .browser
+        .until("document.querySelector('.nothing')?.textContent.includes('no such conversation')")
+        .await;
+    scene.browser.faults.retain(|fault| !fault.contains("/api/conversations/nobody"));
     scene.assert_no_faults();
 }
 
@@ -163,15 +292,18 @@ async fn backends_are_switched_and_keys_and_themes_work() {
     let Some(mut scene) = Scene::set("switch").await else { return };
     scene.browser.value(WORK).await;
     scene.browser.press("b").await;
-    scene.browser.until("document.querySelectorAll('.card').length === 2").await;
+    scene.browser.until("document.querySelectorAll('.card').length === 4").await;
+    for said in ["Native tool history", "tried: it took them", "not known yet", "$0.3 cached", "answers"] {
+        scene.browser.until(&format!("document.querySelector('.card').textContent.includes({said:?})")).await;
+    }
     scene.picture("backends").await;
-    scene.browser.click(".card:not(.here) button").await;
+    scene.browser.click(".card:not(.here) header button:not(.copy)").await;
     scene.browser.until("document.querySelector('.card.here h2')?.textContent === 'beta'").await;
     scene.browser.value("[...document.querySelectorAll('.bar-of-tools button')][0].click()").await;
     scene.browser.until("document.querySelector('.card.here h2')?.textContent === 'alpha'").await;
     // One conversation by itself.
     scene.show("#/c/bakery").await;
-    scene.browser.until("document.querySelectorAll('.chooser option').length === 3").await;
+    scene.browser.until("document.querySelectorAll('.chooser option').length === 5").await;
     let choose = "(() => { const list = document.querySelector('.chooser select'); list.value = 'beta'; \
                   list.dispatchEvent(new Event('change', { bubbles: true })); })()";
     scene.browser.value(choose).await;
@@ -191,6 +323,13 @@ async fn backends_are_switched_and_keys_and_themes_work() {
     scene.browser.until("document.activeElement.matches('.pair')").await;
     scene.browser.press("Enter").await;
     scene.browser.until("document.querySelector('.pair .body') !== null").await;
+    scene.browser.press("G").await;
+    scene
+        .browser
+        .until("document.activeElement === [...document.querySelectorAll('[data-row]')].at(-1)")
+        .await;
+    scene.browser.press("g").await;
+    scene.browser.until("document.activeElement === document.querySelector('[data-row]')").await;
     scene.browser.press("?").await;
     scene.browser.until("document.querySelector('dialog[open]') !== null").await;
     scene.browser.click("dialog button").await;
@@ -205,9 +344,12 @@ async fn backends_are_switched_and_keys_and_themes_work() {
     scene.browser.until("document.documentElement.dataset.theme === 'light'").await;
     assert_eq!(scene.browser.value(paper).await, light);
     scene.browser.size(390, 800).await;
-    for (hash, name) in
-        [("#/", "narrow-list"), ("#/c/bakery", "narrow-timeline"), ("#/c/bakery/seen/4", "narrow-seen")]
-    {
+    for (hash, name) in [
+        ("#/", "narrow-list"),
+        ("#/c/bakery", "narrow-timeline"),
+        ("#/c/bakery/seen/4", "narrow-seen"),
+        ("#/backends", "narrow-backends"),
+    ] {
         scene.show(hash).await;
         scene.browser.until("document.querySelector('[data-row]') !== null").await;
         let sticks_out = scene.browser.value("document.documentElement.scrollWidth - innerWidth").await;
