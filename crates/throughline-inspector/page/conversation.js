@@ -7,7 +7,7 @@ import { Frames } from "./frames.js";
 import { Seen } from "./seen.js";
 import { Copy, Nothing, Reading, useTitle } from "./shared.js";
 import { Timeline, branchesOf } from "./timeline.js";
-import { clientName, count, moment, money, several, tokens } from "./words.js";
+import { clientName, count, isAnswering, moment, money, several, tokens } from "./words.js";
 
 const PREVIEW = 400;
 
@@ -33,7 +33,7 @@ export function Conversation({ id, view, number, entry, told, times, backends, f
   useEffect(() => {
     if (told?.id === id) read();
   }, [told]);
-  const answering = data?.conversation.answering;
+  const answering = data && isAnswering(data.conversation);
   useEffect(() => {
     if (!answering) return undefined;
     const ask = () => api.arriving(id).then((so) => (so.answering ? setArriving(so.entries) : read()), () => {});
@@ -78,7 +78,7 @@ function Head({ id, data, backends, read, fail }) {
       <${Copy} text=${`throughline show ${id}`} what="the command that shows it in a terminal" label="throughline show" />
       ${conversation.client && html`<span class="chip" title=${conversation.client}>${clientName(conversation.client)}</span>`}
       ${conversation.runs > 0 && html`<a class="chip link" href="#/runs">${several(conversation.runs, "run")}</a>`}
-      ${conversation.answering && html`<span class="state answering">answering</span>`}
+      ${isAnswering(conversation) && html`<span class="state answering">answering</span>`}
     </div>
     <div class="facts">
       <span class="dim">${numbers.join(" · ")}</span>

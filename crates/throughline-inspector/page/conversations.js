@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useState } from "./vendor/htm-preact.js";
 import * as api from "./api.js";
 import { Lazy } from "./lazy.js";
 import { Copy, Nothing, Reading, useTitle } from "./shared.js";
-import { ago, clientName, count, ended, isBad, moment, money, several, tokens } from "./words.js";
+import { ago, clientName, count, moment, money, several, stateOf, tokens } from "./words.js";
 
 /** The page of all conversations. `told` is the latest that was told of one. */
 export function Conversations({ told, times, fail }) {
@@ -43,13 +43,13 @@ export function Conversations({ told, times, fail }) {
 const merged = (before, more) => [...before, ...more.filter(({ id }) => !before.some((each) => each.id === id))];
 
 function fits(each, filter) {
-  const state = each.answering ? "answering" : ended(each.ending);
+  const [state] = stateOf(each);
   const text = [each.title, each.id, each.client, each.backend, each.model, each.switched, state].join(" ").toLowerCase();
   return filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
 function Listed({ of }) {
-  const state = of.answering ? "answering" : of.ending ?? "";
+  const [state, kind] = stateOf(of);
   const used = of.usage_total ?? of.usage;
   return html`<div role="listitem"><a class="listed" data-row href="#/c/${encodeURIComponent(of.id)}">
     <span class="title">${of.title ?? of.id}</span>
@@ -58,7 +58,7 @@ function Listed({ of }) {
       ${of.backend && html`<span class="chip backend" title="answered last">${of.backend}</span>`}
       ${of.switched && html`<span class="chip switched" title="switched, from the next request on">⇄ ${of.switched}</span>`}
     </span>
-    <span class="outcome"><span class="state ${isBad(of.ending) && !of.answering ? "bad" : state}">${of.answering ? "answering" : ended(of.ending)}</span><span class="cost">${money(of.cost)}</span></span>
+    <span class="outcome"><span class="state ${kind}">${state}</span><span class="cost">${money(of.cost)}</span></span>
     <span class="numbers dim">${of.exchanges ? `${several(of.exchanges, "exchange")} · ` : ""}${several(of.entries, "entry", "entries")}${used ? ` · ${tokens(used)}` : ""}</span>
     <time class="dim" datetime=${of.updated} title=${moment(of.updated)}>${ago(of.updated)}</time>
   </a></div>`;

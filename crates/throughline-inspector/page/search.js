@@ -15,13 +15,10 @@ export function Search({ query, fail }) {
   const [hits, setHits] = useState(null);
   const [next, setNext] = useState(null);
   useTitle(words ? `“${words}”` : "Search");
-  const read = (after, signal) => {
-    const since = hours && new Date(Date.now() - Number(hours) * 3600e3).toISOString();
-    return api.search(words, { tool, failed, since, conversation }, after, signal).then((page) => {
-      setHits((before) => (after ? [...before, ...page.hits] : page.hits));
-      setNext(page.next);
-    }, (error) => signal?.aborted || fail(error));
-  };
+  const read = (after, signal) => api.search(words, { tool, failed, conversation, since: hours && `${hours}h` }, after, signal).then((page) => {
+    setHits((before) => (after ? [...before, ...page.hits] : page.hits));
+    setNext(page.next);
+  }, (error) => signal?.aborted || fail(error));
   const isAsked = words || tool || failed || conversation;
   useEffect(() => {
     setHits(null);

@@ -46,6 +46,19 @@ export const ended = (ending) => endings[ending] ?? (ending ?? "").replaceAll("_
 /** Whether an answer ended as it should not. */
 export const isBad = (ending) => ["failed", "broken", "cancelled"].includes(ending);
 
+/** An answer that has not ended after so long will not: whoever was to write its end is gone. */
+const CUT_OFF_MS = 3600e3;
+
+/** Whether a conversation is being answered. */
+export const isAnswering = (of) => Boolean(of.answering) && Date.now() - Date.parse(of.updated) < CUT_OFF_MS;
+
+/** How a conversation stands: a word, and the class that it is shown in. */
+export function stateOf(of) {
+  if (isAnswering(of)) return ["answering", "answering"];
+  if (of.answering) return ["cut off", "bad"];
+  return [ended(of.ending), isBad(of.ending) ? "bad" : ""];
+}
+
 /** One of something, or several. */
 export const several = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
@@ -79,12 +92,20 @@ const telling = [
 /** What the arguments of a call are about, on one line. */
 export function gist(input) {
   const value = parsed(input);
-  if (value === undefined || typeof value !== "object" || value === null) return oneLine(input);
+  if (value === undefined) return oneLine(partial(input) ?? input);
+  if (typeof value !== "object" || value === null) return oneLine(input);
   const key = telling.find((name) => value[name] !== undefined) ?? Object.keys(value)[0];
   if (key === undefined) return "";
   const about = value[key];
   if (Array.isArray(about)) return oneLine(about.every((word) => typeof word === "string") ? about.join(" ") : JSON.stringify(about));
   return oneLine(typeof about === "string" ? about : JSON.stringify(about));
+}
+
+/** What a text that was cut off somewhere in its JSON is about. */
+function partial(input) {
+  const fields = [...input.matchAll(/"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*)/g)].map(([, name, text]) => [name, text]);
+  const found = telling.map((name) => fields.find(([other]) => other === name)).find(Boolean);
+  return found && (parsed(`${found[1]}"`) ?? found[1].slice(1));
 }
 
 /** The first line that says something. */

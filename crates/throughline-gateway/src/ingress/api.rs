@@ -349,14 +349,6 @@ fn is_on(parameters: &BTreeMap<String, String>, name: &str) -> bool {
     parameters.get(name).is_some_and(|value| value != "false")
 }
 
-fn moment(parameters: &BTreeMap<String, String>, name: &'static str) -> Result<Option<Moment>, Failure> {
-    let read = |text: &String| {
-        let problem = "must be a day, as 2026-02-28, or a moment in UTC, as 2026-02-28T09:05:00Z";
-        view::moment_of(text).ok_or_else(|| bad(name, problem))
-    };
-    parameters.get(name).map(read).transpose()
-}
-
 pub fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> {
     let limit = match parameters.get("limit") {
         Some(limit) => limit.parse::<u32>().map_err(|_| bad("limit", "must be a whole number"))?,
@@ -364,6 +356,13 @@ pub fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> 
     };
     let after = parameters.get("after").map(|after| Cursor(Text::from(after.as_str())));
     Ok(Paging { after, limit: limit.clamp(1, PAGE_MAX) })
+}
+
+/// Returns the moment that a parameter names, if it is there.
+fn moment(parameters: &BTreeMap<String, String>, name: &'static str) -> Result<Option<Moment>, Failure> {
+    let problem = "must be a date, a time such as 2026-02-28T09:05:07Z, or an age such as 2h or 7d";
+    let read = |text: &String| view::moment(text, now()).ok_or_else(|| bad(name, problem));
+    parameters.get(name).map(read).transpose()
 }
 
 /// Returns how many characters of each text are wanted; all of them, unless `preview` says so.

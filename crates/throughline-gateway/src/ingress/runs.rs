@@ -14,7 +14,9 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use std::cmp::Reverse;
 use throughline_core::{Failure, FailureKind};
-use throughline_store::{Batch, Conversations, Heading, History, Paging, StoreError, Which};
+use throughline_store::{
+    Batch, Conversations, Entries, Heading, History, Paging, StoreError, Which, title_of,
+};
 use throughline_wire::json::Writer;
 
 /// So many conversations are looked through for one page of runs, in so many goes.
@@ -120,7 +122,11 @@ async fn runs_of(ingress: &Ingress, heading: &Heading) -> Result<Vec<(Run, Told)
 }
 
 async fn told(history: &dyn History, run: &Run) -> Result<Told, StoreError> {
-    Ok(replay::told(&history.recording(run.last.clone(), Which::Events).await?))
+    let told = replay::told(&history.recording(run.last.clone(), Which::Events).await?);
+    let Some(task) = &run.task else { return Ok(told) };
+    let kept = history.entries(Entries::One(task.clone())).await?.into_iter().next();
+    let task = kept.and_then(|kept| title_of(&[kept.entry])).map(|task| task.to_string());
+    Ok(Told { task, ..told })
 }
 
 fn no_run(id: &str) -> Failure {

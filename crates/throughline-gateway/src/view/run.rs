@@ -9,9 +9,11 @@ use throughline_core::Text;
 use throughline_store::{Heading, Moment};
 use throughline_wire::json::Writer;
 
-/// What the notes in a run's last exchange tell of it.
+/// What the record tells of a run besides its exchanges: its task, and the notes behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
+    /// The first words of its task.
+    pub task: Option<String>,
     /// How it ended, as JSON; nothing as long as it has not.
     pub ended: Option<Text>,
     /// What came of each replay that is kept, as JSON, with its moment.
@@ -65,7 +67,7 @@ pub fn write_run_whole(
 fn write_run_fields(writer: &mut Writer, heading: &Heading, run: &Run, told: &Told, config: &Config) {
     writer.field_str("run", &run.id);
     writer.field_str("conversation", heading.id.as_str());
-    optional(writer, "title", heading.title.as_deref());
+    optional(writer, "title", told.task.as_deref().or(heading.title.as_deref()));
     writer.field_str("started", &iso(run.started));
     moment(writer, "ended", run.ended);
     optional(writer, "ending", run.ending.as_deref());

@@ -9,7 +9,7 @@ use crate::turn;
 use crate::turn::replay::turn_of;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use throughline_core::{ConversationId, Text, Usage};
+use throughline_core::{ConversationId, EntryId, Text, Usage};
 use throughline_store::{Exchange, ExchangeId, Exchanges, Heading, History, Moment, Paging, StoreError};
 
 /// How many exchanges are read at a time.
@@ -43,6 +43,8 @@ pub struct Run {
     pub ended: Option<Moment>,
     /// How its latest answer ended.
     pub ending: Option<Text>,
+    /// The last entry that it began with: what it was told to do.
+    pub task: Option<EntryId>,
     /// Its latest exchange.
     pub last: ExchangeId,
     /// The number of its first exchange in the conversation, from 1.
@@ -98,6 +100,7 @@ impl Tally {
                 started: exchange.started,
                 ended: None,
                 ending: None,
+                task: exchange.before.clone(),
                 last: exchange.id.clone(),
                 first: self.exchanges,
                 exchanges: 0,

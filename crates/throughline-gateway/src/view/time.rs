@@ -1,4 +1,4 @@
-//! Moments as people write them.
+//! Moments and ages as people write them.
 
 use throughline_store::Moment;
 
@@ -14,34 +14,69 @@ pub fn iso(moment: Moment) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Reads a moment: a day, `2026-02-28`, or a moment of it in UTC, `2026-02-28T09:05`, with seconds and more if wanted.
+/// Reads a moment: a date (`2026-02-28`, its beginning in UTC), a date with a time (`2026-02-28T09:05:07.120+01:00`, as
+/// RFC 3339 has it), or an age (`2h`: two hours before `now`).
 #[must_use]
-pub fn moment_of(text: &str) -> Option<Moment> {
-    let (date, time) = text.split_once('T').unwrap_or((text, "00:00"));
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let mut time = time.strip_suffix('Z').unwrap_or(time).splitn(3, ':');
-    let number = |part: Option<&str>| part.map_or(Some(0.0), |part| part.parse::<f64>().ok());
-    let (hour, minute, second) = (number(time.next())?, number(time.next())?, number(time.next())?);
-    let is_time =
-        (0.0..24.0).contains(&hour) && (0.0..60.0).contains(&minute) && (0.0..61.0).contains(&second);
-    let days = days_since(year, month, day).filter(|_| is_time)?;
-    #[expect(clippy::cast_possible_truncation, reason = "a time of day in milliseconds is small")]
-    let ms = ((hour * 3600.0 + minute * 60.0 + second) * 1000.0).round() as i64;
-    Some(Moment(days * DAY_MS + ms))
+pub fn moment(text: &str, now: Moment) -> Option<Moment> {
+    if let Some(age) = age(text) {
+        return now.0.checked_sub(age).map(Moment);
+    }
+    let (date, time) = match text.find(['T', 't', ' ']) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let ms = match time {
+        Some(time) => time_of_day(time)?,
+        None => 0,
+    };
+    Some(Moment(day(date)? * DAY_MS + ms))
 }
 
-/// Returns how many days after the first of January 1970 a day is; nothing if there is no such day.
-fn days_since(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(0..10_000).contains(&year) {
-        return None;
+/// Reads an age in milliseconds: `90d`, `12h`, `30m`, `15s`.
+#[must_use]
+pub fn age(text: &str) -> Option<i64> {
+    const UNITS: [(&str, i64); 4] = [("d", DAY_MS), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+    UNITS.iter().find_map(|(unit, each)| Some(number(text.strip_suffix(unit)?, 1..=9)? * each))
+}
+
+/// Returns which day a date is, counted from the first of January 1970; nothing if there is no such day.
+fn day(date: &str) -> Option<i64> {
+    let [year, month, day] = date.split('-').collect::<Vec<_>>().try_into().ok()?;
+    let wanted = (number(year, 4..=4)?, number(month, 2..=2)?, number(day, 2..=2)?);
+    // No date is further from this than its month and day are.
+    let about = (wanted.0 - 1970) * 365_2425 / 10_000 + (wanted.1 - 1) * 30 + wanted.2;
+    (about - 40..about + 40).find(|days| civil(*days) == wanted)
+}
+
+/// Returns the milliseconds from midnight in UTC to a time such as `09:05:07.12+01:00`.
+fn time_of_day(text: &str) -> Option<i64> {
+    let at = text.find(['Z', 'z', '+', '-'])?;
+    let (time, zone) = text.split_at(at);
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let [hour, minute, second] = clock.split(':').collect::<Vec<_>>().try_into().ok()?;
+    let (hour, minute, second) = (number(hour, 2..=2)?, number(minute, 2..=2)?, number(second, 2..=2)?);
+    number(fraction, 1..=9)?;
+    let ms = number(&format!("{fraction}00")[..3], 3..=3)?;
+    let is_valid = hour < 24 && minute < 60 && second <= 60;
+    is_valid.then_some(())?;
+    Some(((hour * 60 + minute) * 60 + second) * 1000 + ms - offset(zone)?)
+}
+
+/// Returns how many milliseconds a time zone such as `Z` or `+01:00` is ahead of UTC.
+fn offset(zone: &str) -> Option<i64> {
+    if zone.eq_ignore_ascii_case("z") {
+        return Some(0);
     }
-    // A guess that is at most a few days off, mended by the other direction.
-    let about = (year - 1970) * 365 + (year - 1969).div_euclid(4) - (year - 1901).div_euclid(100)
-        + (year - 1601).div_euclid(400)
-        + (month - 1) * 30
-        + day;
-    (about - 5..about + 10).find(|days| civil(*days) == (year, month, day))
+    let sign = if zone.starts_with('-') { -1 } else { 1 };
+    let (hours, minutes) = zone[1..].split_once(':')?;
+    let (hours, minutes) = (number(hours, 2..=2)?, number(minutes, 2..=2)?);
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes) * 60_000)
+}
+
+/// Reads so many digits, and nothing else.
+fn number(digits: &str, count: std::ops::RangeInclusive<usize>) -> Option<i64> {
+    let is_number = count.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
 }
 
 /// Returns year, month and day of the day that is `days` after the first of January 1970.
@@ -81,17 +116,45 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_read_as_they_are_written() {
-        for ms in [0, 951_782_400_000, 1_000_000_000_123, 4_107_542_400_000, 1_798_761_599_999] {
-            assert_eq!(moment_of(&iso(Moment(ms))), Some(Moment(ms)));
+    fn moments_are_read_as_they_are_written_and_as_people_write_them() {
+        let now = Moment(1_000_000_000_123);
+        for (text, expected) in [
+            ("2000-02-29", 951_782_400_000),
+            ("2001-09-09T01:46:40.123Z", 1_000_000_000_123),
+            ("2001-09-09t03:46:40.1234+02:00", 1_000_000_000_123),
+            ("2001-09-08 20:16:40-05:30", 1_000_000_000_000),
+            ("2001-09-09T01:46:40.1Z", 1_000_000_000_100),
+            ("0001-01-01", -62_135_596_800_000),
+            ("9999-12-31", 253_402_214_400_000),
+            ("2h", now.0 - 7_200_000),
+            ("7d", now.0 - 604_800_000),
+            ("30m", now.0 - 1_800_000),
+            ("15s", now.0 - 15_000),
+        ] {
+            assert_eq!(moment(text, now), Some(Moment(expected)), "{text}");
         }
-        for days in 0..40_000 {
-            let (year, month, day) = civil(days);
-            let written = format!("{year:04}-{month:02}-{day:02}");
-            assert_eq!(moment_of(&written), Some(Moment(days * DAY_MS)), "{written}");
-        }
-        for bad in ["", "today", "2026-02-30", "2026-13-01", "2026-01-01T24:00", "2026-01-01T10:99"] {
-            assert_eq!(moment_of(bad), None, "{bad}");
+        for text in [
+            "",
+            "h",
+            "-2h",
+            "2w",
+            "2 h",
+            "2001",
+            "2001-02-29",
+            "2001-13-01",
+            "2001-1-1",
+            "01-01-2001",
+            "2001-09-09T01:46",
+            "2001-09-09T01:46:40",
+            "2001-09-09T24:00:00Z",
+            "2001-09-09T01:46:40.Z",
+            "2001-09-09T01:46:40+2",
+            "yesterday",
+            "2001-09-09T01:46:40.1234567890Z",
+            "2001-09-09T01:46:40Zx",
+            "é",
+        ] {
+            assert_eq!(moment(text, now), None, "{text}");
         }
     }
 

@@ -79,10 +79,10 @@ async fn what_was_shortened_stands_beside_what_was_kept() {
     let rows = seen["rows"].as_array().unwrap();
     let result = rows.iter().find(|row| row["kept"]["kind"] == "returned").unwrap();
     assert_eq!(result["mark"], "shortened", "{seen}");
-    assert!(result["reason"].as_str().unwrap().contains("tokens, now"), "{result}");
+    assert!(result["reason"].as_str().unwrap().contains("to keep within the budget"), "{result}");
     assert!(result["handle"].as_str().unwrap().len() == 8, "{result}");
     assert!(result["tokens_kept"].as_u64() > result["tokens_sent"].as_u64(), "{result}");
-    let results = &seen["tokens"]["results"];
+    let results = &seen["tokens"]["result"];
     assert!(results["kept"].as_u64() > results["sent"].as_u64(), "{results}");
     assert!(rows.iter().any(|row| row["mark"] == "same" && row.get("sent").is_none()), "{seen}");
     house.stop().await;
@@ -98,5 +98,23 @@ async fn what_was_told_as_text_is_found_in_the_text() {
     let rows = seen["rows"].as_array().unwrap();
     let result = rows.iter().find(|row| row["kept"]["kind"] == "returned").unwrap();
     assert_eq!(result["mark"], "retold", "{seen}");
+    let call = rows.iter().find(|row| row["kept"]["kind"] == "called").unwrap();
+    assert_eq!((&call["mark"], &call["reason"]), (&result["mark"], &result["reason"]), "{seen}");
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn pages_of_other_machines_have_nothing_done() {
+    let house = House::new(vec![Room::new("plain", Dialect::Chat)]).await;
+    let ask = |origin: &'static str| {
+        let request = reqwest::Client::new().post(format!("{}/api/runs/run_none/replay", house.url));
+        async move { request.header("origin", origin).send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(ask("https://evil.example").await, 403);
+    assert_eq!(
+        ask("http://127.0.0.1:4141").await,
+        404,
+        "a page of this machine may, and there is no such run"
+    );
     house.stop().await;
 }

@@ -127,8 +127,11 @@ pub static OPERATIONS: &[Operation] = &[
             parameter("tool", "only what this tool was given or returned"),
             parameter("failed", "only failures"),
             parameter("conversation", "only this conversation"),
-            parameter("since", "only from this day or moment on, ISO 8601 in UTC"),
-            parameter("until", "only before this day or moment"),
+            parameter(
+                "since",
+                "only from then on: a date, a time as in RFC 3339, or an age such as 2h or 7d",
+            ),
+            parameter("until", "only before then, given likewise"),
             LIMIT,
             AFTER,
         ],

@@ -97,6 +97,7 @@ pub fn told(recording: &Recording) -> Told {
             .filter(move |event| event.name.as_deref() == Some(name))
     };
     Told {
+        task: None,
         ended: named(note::ENDED).next_back().map(|event| event.data.clone()),
         replays: named(note::REPLAYED).map(|event| (event.at, event.data.clone())).collect(),
     }
