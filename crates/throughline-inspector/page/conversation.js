@@ -29,7 +29,7 @@ export function Conversation({ id, view, number, entry, told, times, backends, f
     }, (error) => (error.status === 404 ? setMissing(error.message) : fail(error))));
     return reading.current;
   }, [id]);
-  useEffect(() => void read(), [id, times]);
+  useEffect(() => void (times > 0 && read()), [id, times]);
   useEffect(() => {
     if (told?.id === id) read();
   }, [told]);

@@ -17,6 +17,7 @@ export function Conversations({ told, times, fail }) {
     setNext(page.next);
   }, fail);
   useEffect(() => {
+    if (times === 0) return;
     // What each has taken may have to be added up first, and the list need not wait for that.
     read(null, false).then(() => read(null, true));
   }, [times]);

@@ -11,6 +11,9 @@ import { Search } from "./search.js";
 import { Nothing } from "./shared.js";
 
 const THEME = "throughline.theme";
+
+/** So long what is shown waits for the live connection: read behind it, nothing that happens in between is missed. */
+const PATIENCE_MS = 1000;
 const themes = ["system", "light", "dark"];
 
 /** Reads the address: which page, of what. */
@@ -68,6 +71,7 @@ function Page() {
   }, []);
   useEffect(() => {
     start();
+    setTimeout(() => setTimes((before) => Math.max(before, 1)), PATIENCE_MS);
     const moved = () => {
       moves.current += 1;
       setProblem((now) => (now?.status === 401 ? now : null));

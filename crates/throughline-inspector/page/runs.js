@@ -16,7 +16,7 @@ export function Runs({ told, times, fail }) {
     setRuns((before) => (after ? [...before, ...page.runs] : page.runs));
     setNext(page.next);
   }, fail);
-  useEffect(() => void read(), [times]);
+  useEffect(() => void (times > 0 && read()), [times]);
   useEffect(() => {
     // Only the conversations of runs are of interest here, and the list is short.
     if (told?.runs > 0) read();
@@ -59,7 +59,7 @@ export function Run({ id, told, times, fail }) {
   const [fresh, setFresh] = useState(null);
   const [showsFrames, setShowsFrames] = useState(false);
   const read = () => api.run(id).then(setRun, (error) => (error.status === 404 ? setMissing(error.message) : fail(error)));
-  useEffect(() => void read(), [id, times]);
+  useEffect(() => void (times > 0 && read()), [id, times]);
   useEffect(() => {
     if (told && told.id === run?.conversation) read();
   }, [told]);
