@@ -344,6 +344,12 @@ async fn backends_are_switched_and_keys_and_themes_work() {
     scene.browser.press("t").await;
     scene.browser.until("document.documentElement.dataset.theme === 'light'").await;
     assert_eq!(scene.browser.value(paper).await, light);
+    fits_a_narrow_window(&mut scene).await;
+    scene.assert_no_faults();
+}
+
+/// Shows each view on a phone; nothing sticks out of it.
+async fn fits_a_narrow_window(scene: &mut Scene) {
     scene.browser.size(390, 800).await;
     for (hash, name) in [
         ("#/", "narrow-list"),
@@ -357,7 +363,6 @@ async fn backends_are_switched_and_keys_and_themes_work() {
         assert!(sticks_out.as_i64() <= Some(0), "{hash}: {sticks_out} pixels");
         scene.picture(name).await;
     }
-    scene.assert_no_faults();
 }
 
 #[tokio::test(flavor = "multi_thread")]
