@@ -48,19 +48,23 @@ fn check(args: &Args) -> Result<(), CommandError> {
 }
 
 fn shown_checkup(checkup: &Checkup, ink: &Ink) -> String {
-    let mut text = format!(
-        "{} conversations, {} exchanges, {} entries, {} records, {} requests\n\
-         {} pairs, {} open calls, {} results without a call, {} repeated\n",
-        checkup.conversations,
-        checkup.exchanges,
-        checkup.entries,
-        checkup.records,
-        checkup.requests,
-        checkup.pairs,
-        checkup.open,
-        checkup.orphans,
-        checkup.repeated
-    );
+    let of = |counts: &[(u64, &str, &str)]| {
+        let words = counts.iter().map(|(count, one, several)| counted(*count, one, several));
+        words.collect::<Vec<_>>().join(", ") + "\n"
+    };
+    let mut text = of(&[
+        (checkup.conversations, "conversation", "conversations"),
+        (checkup.exchanges, "exchange", "exchanges"),
+        (checkup.entries, "entry", "entries"),
+        (checkup.records, "record", "records"),
+        (checkup.requests, "request", "requests"),
+    ]);
+    text += &of(&[
+        (checkup.pairs, "pair", "pairs"),
+        (checkup.open, "open call", "open calls"),
+        (checkup.orphans, "result without a call", "results without a call"),
+        (checkup.repeated, "repeated result", "repeated results"),
+    ]);
     for found in checkup.findings.iter().take(FINDINGS_SHOWN) {
         text += &format!("{}: {}\n", ink.tame(&found.of), ink.bad(&found.what));
     }

@@ -9,7 +9,7 @@ fn a_history_is_checked_counted_and_copied_while_it_is_served() {
     let served = Served::start("upkeep");
     let (_, id) = served.talk();
     let checked = served.shown(&["store", "check"]);
-    assert!(checked.contains("1 pairs, 0 open calls, 0 results without a call"), "{checked}");
+    assert!(checked.contains("1 pair, 0 open calls, 0 results without a call"), "{checked}");
     let stats: Value = serde_json::from_str(&served.shown(&["store", "stats", "--json"])).unwrap();
     assert_eq!((&stats["conversations"], &stats["exchanges"]), (&1.into(), &2.into()), "{stats}");
     assert!(served.shown(&["store", "stats"]).contains("requests"));
