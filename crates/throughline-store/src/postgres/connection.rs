@@ -35,7 +35,7 @@ pub(super) struct Connection {
 /// A parameter of a statement.
 pub(super) type Param<'p> = &'p (dyn ToSql + Sync);
 
-/// The oldest server that will do: it knows transactions by 64-bit numbers and says what became of them.
+/// The oldest server that will do: it makes up names by itself.
 const SERVER_MIN: i32 = 130_000;
 
 impl Door {

@@ -22,16 +22,20 @@ use crate::{Chain, ExchangeId, KeptKind, StoreError};
 #[derive(Debug)]
 pub(super) struct Begun {
     pub known: Known,
-    /// By which its fate can be found out later.
-    pub mark: Mark,
-}
-
-/// How a transaction is known to the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub transaction: String,
+    /// The process of the server that it is under way in.
     pub process: i32,
 }
+
+/// Which group of which writer a transaction writes. It leaves that in the database, and so its fate can be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark<'w> {
+    pub writer: &'w str,
+    pub group: i64,
+}
+
+/// Leaves the mark. From here on until the end of the transaction, nobody else gets hold of the writer's row.
+const LEAVE_MARK: &str = "INSERT INTO writers VALUES ($1::text::uuid, $2, now())
+    ON CONFLICT (id) DO UPDATE SET groups = excluded.groups, at = excluded.at";
 
 /// Writers of one conversation take turns. The numbers come sorted, so that nobody waits in a circle.
 const TAKE_TURNS: &str = "SELECT count(pg_advisory_xact_lock(turn)) FROM unnest($1::bigint[]) AS turn";
@@ -67,6 +71,7 @@ const _: () = assert!(kind_tag(KeptKind::Called) == 5);
 pub(super) async fn begin(
     connection: &mut Connection,
     wanted: &Wanted,
+    mark: Mark<'_>,
     is_durable: bool,
 ) -> Result<Begun, Failure> {
     let begin = if is_durable { "BEGIN" } else { "BEGIN; SET LOCAL synchronous_commit = off" };
@@ -79,6 +84,7 @@ pub(super) async fn begin(
 
     let take_turns = connection.prepared(TAKE_TURNS).await?;
     let version = connection.prepared(VERSION).await?;
+    let leave_mark = connection.prepared(LEAVE_MARK).await?;
     let statements = [CONVERSATIONS, EXCHANGES, NODES, BLOBS, BODIES];
     let mut prepared = Vec::with_capacity(statements.len());
     for sql in statements {
@@ -88,14 +94,16 @@ pub(super) async fn begin(
 
     let client = &connection.client;
     let calls: [Param<'_>; 2] = [&of, &call_ids];
+    let mark: [Param<'_>; 2] = [&mark.writer, &mark.group];
     let (turns, conversations, exchanges): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =
         ([&turns], [&conversations], [&exchanges]);
     let (nodes, blobs, bodies): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =
         ([&nodes], [&blobs], [&bodies]);
-    let (_, version, _, conversations, exchanges, nodes, blobs, bodies, tools) = tokio::try_join!(
+    let (_, version, _, _, conversations, exchanges, nodes, blobs, bodies, tools) = tokio::try_join!(
         biased;
         client.batch_execute(begin),
         client.query_opt(&version, &[]),
+        client.execute(&leave_mark, &mark),
         client.query(&take_turns, &turns),
         client.query(&prepared[0], &conversations),
         client.query(&prepared[1], &exchanges),
@@ -107,7 +115,7 @@ pub(super) async fn begin(
 
     let version = version.ok_or_else(|| StoreError::Damaged("it does not say its schema".to_owned()))?;
     check(version.try_get(0)?)?;
-    let mark = Mark { transaction: version.try_get(1)?, process: version.try_get(2)? };
+    let process = version.try_get(1)?;
     let known = Known {
         conversations: collected(&conversations, |row| Ok(ConversationId::new(text(row, 0)?)))?,
         exchanges: collected(&exchanges, |row| {
@@ -122,7 +130,7 @@ pub(super) async fn begin(
             Ok(((ConversationId::new(text(row, 0)?), text(row, 1)?), text(row, 2)?))
         })?,
     };
-    Ok(Begun { known, mark })
+    Ok(Begun { known, process })
 }
 
 /// Returns a number for each conversation, sorted. That two may have the same costs some waiting at worst.

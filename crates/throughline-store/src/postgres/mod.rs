@@ -117,8 +117,8 @@ impl Postgres {
         runtime.spawn(async move {
             let _ = opened.send(open(&opening).await);
         });
-        let connection = match waiting.recv().unwrap_or(Err(StoreError::Closed)) {
-            Ok(connection) => connection,
+        let (connection, id) = match waiting.recv().unwrap_or(Err(StoreError::Closed)) {
+            Ok(opened) => opened,
             Err(error) => {
                 // Whoever opens it may be inside another runtime, where one may not be waited for.
                 runtime.shutdown_background();
@@ -138,6 +138,8 @@ impl Postgres {
         let writer = Writer {
             pool: Arc::clone(&pool),
             connection: Some(connection),
+            id,
+            begun: 0,
             limit: options.limit,
             lately: plan::Lately::default(),
             unindexed: 0,
@@ -186,11 +188,17 @@ impl Postgres {
     }
 }
 
-async fn open(door: &Door) -> Result<connection::Connection, StoreError> {
-    let connection = door.open().await?;
+/// Opens the connection that writes, and returns it with a name for the writer that no other has.
+async fn open(door: &Door) -> Result<(connection::Connection, String), StoreError> {
+    const NAME: &str = "SELECT gen_random_uuid()::text";
+    const FORGET_OTHERS: &str = "DELETE FROM writers WHERE at < now() - interval '7 days'";
+    let mut connection = door.open().await?;
     connection.check_server().await?;
     schema::migrate(&connection).await?;
-    Ok(connection)
+    connection.query(FORGET_OTHERS, &[]).await?;
+    let rows = connection.query(NAME, &[]).await?;
+    let name = rows.first().ok_or_else(|| StoreError::Damaged("it names nobody".to_owned()))?;
+    Ok((connection, name.try_get(0).map_err(failure::Failure::from)?))
 }
 
 impl History for Postgres {

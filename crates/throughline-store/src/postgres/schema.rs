@@ -5,13 +5,13 @@ use super::failure::Failure;
 use crate::StoreError;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [&str; 1] = [include_str!("schema-1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema-1.sql"), include_str!("schema-2.sql")];
 
 /// The version that this program writes.
 pub(super) const SCHEMA: i32 = MIGRATIONS.len() as i32;
 
 /// Reads the version of the database, and keeps others from bringing it forward while a transaction goes on.
-pub(super) const VERSION: &str = "SELECT version, pg_current_xact_id()::text, pg_backend_pid() FROM format";
+pub(super) const VERSION: &str = "SELECT version, pg_backend_pid() FROM format";
 
 /// Taken by whoever brings the schema forward: "through", in ASCII.
 const MIGRATION_LOCK: i64 = 0x7468_726f_7567_6800;

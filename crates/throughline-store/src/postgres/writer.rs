@@ -4,8 +4,8 @@
 //! SQLite store. Other replicas write at the same time; what they have in common is settled by the database.
 //!
 //! A connection may be lost at any moment. Before the commit is sent, nothing was written, and the group is
-//! written anew over another connection. After that the server is asked what became of the transaction, so that
-//! an error means that nothing was written, and an answer that everything was.
+//! written anew over another connection. After that the server is asked whether the mark is there that each
+//! transaction leaves, so that an error means that nothing was written, and an answer that everything was.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,6 +45,10 @@ const RETRY: Duration = Duration::from_millis(20);
 pub(super) struct Writer {
     pub pool: Arc<Pool>,
     pub connection: Option<Connection>,
+    /// What this writer is called in the database.
+    pub id: String,
+    /// How often it has begun to write a group.
+    pub begun: i64,
     /// How long a group may take.
     pub limit: Duration,
     pub lately: Lately,
@@ -60,8 +64,8 @@ pub(super) struct Writer {
 enum Undone {
     /// Nothing was written.
     Before(Failure),
-    /// The commit was under way.
-    Unknown(Mark, Failure),
+    /// The commit was under way, in this process of the server.
+    Unknown(i32, Failure),
 }
 
 impl<F: Into<Failure>> From<F> for Undone {
@@ -116,7 +120,7 @@ impl Writer {
             self.lately.clear();
             let failure = match undone {
                 Undone::Before(failure) => failure,
-                Undone::Unknown(mark, failure) => match self.was_committed(&mark, deadline).await? {
+                Undone::Unknown(process, failure) => match self.was_committed(process, deadline).await? {
                     true => return Ok(receipts),
                     false => failure,
                 },
@@ -139,8 +143,9 @@ impl Writer {
             None => self.pool.open().await.map_err(|error| (error.into(), Vec::new()))?,
         };
         let mut receipts = Vec::new();
-        let mut mark = None;
-        let written = self.transact(&mut connection, group, &mut receipts, &mut mark);
+        let mut process = None;
+        self.begun += 1;
+        let written = self.transact(&mut connection, group, &mut receipts, &mut process);
         let written = tokio::time::timeout_at(deadline, written).await;
         let failure = match written {
             Ok(Ok(())) => {
@@ -150,28 +155,29 @@ impl Writer {
             Ok(Err(failure)) => failure,
             Err(_) => Failure::Store(too_slow(self.limit)),
         };
-        let undone = match (mark, failure) {
-            (Some(mark), failure @ (Failure::Lost(_) | Failure::Store(StoreError::Unavailable(_)))) => {
-                Undone::Unknown(mark, failure)
+        let undone = match (process, failure) {
+            (Some(process), failure @ (Failure::Lost(_) | Failure::Store(StoreError::Unavailable(_)))) => {
+                Undone::Unknown(process, failure)
             }
             (_, failure) => Undone::Before(failure),
         };
         Err((undone, receipts))
     }
 
-    /// Writes a group in one transaction; `mark` is set once the commit may be under way.
+    /// Writes a group in one transaction; `process` is set once the commit may be under way.
     async fn transact(
         &mut self,
         connection: &mut Connection,
         group: &[Prepared],
         receipts: &mut Receipts,
-        mark: &mut Option<Mark>,
+        process: &mut Option<i32>,
     ) -> Result<(), Failure> {
         let mut wanted = Wanted::default();
         group.iter().for_each(|prepared| wanted.add(prepared, &self.lately));
         let is_durable = group.iter().any(|prepared| prepared.batch.durability == Durability::Durable);
-        let Begun { known, mark: begun } = begin(connection, &wanted, is_durable).await?;
-        let mut plan = Plan::new(known);
+        let mark = Mark { writer: &self.id, group: self.begun };
+        let begun: Begun = begin(connection, &wanted, mark, is_durable).await?;
+        let mut plan = Plan::new(begun.known);
         self.bring_to_hand(connection, &plan, group).await?;
         let lately = &mut self.lately;
         // Comparing and compressing requests of megabytes takes milliseconds.
@@ -182,7 +188,7 @@ impl Writer {
         for step in &steps {
             statements.push(connection.prepared(step.sql).await?);
         }
-        *mark = Some(begun);
+        *process = Some(begun.process);
         let client = &connection.client;
         let run = steps.iter().zip(&statements).map(|(step, statement)| {
             client.execute_raw(statement, step.params.iter().map(|param| &**param as &(dyn ToSql + Sync)))
@@ -211,31 +217,29 @@ impl Writer {
         Ok(())
     }
 
-    /// Asks the server what became of a transaction whose commit was under way when the connection was lost.
-    async fn was_committed(&mut self, mark: &Mark, deadline: Instant) -> Result<bool, StoreError> {
-        const FATE: &str = "SELECT pg_xact_status($1::text::xid8)";
+    /// Asks the server whether the transaction was committed whose commit was under way when the connection was lost.
+    ///
+    /// It holds the writer's row until its end. Whoever gets hold of that sees whether its mark is there, for good.
+    async fn was_committed(&mut self, process: i32, deadline: Instant) -> Result<bool, StoreError> {
+        const MARK: &str = "SELECT groups FROM writers WHERE id = $1::text::uuid FOR SHARE NOWAIT";
         const END: &str = "SELECT pg_terminate_backend($1)";
         loop {
             let mut connection = self.pool.open().await?;
-            let asked = async {
-                let rows = connection.query(FATE, &[&mark.transaction]).await?;
-                let fate: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
-                if fate.as_deref() == Some("in progress") {
-                    // The server has not noticed that nobody is there any more.
-                    connection.query(END, &[&mark.process]).await?;
+            match connection.query(MARK, &[&self.id]).await {
+                Ok(rows) => {
+                    let last = rows.first().map(|row| row.try_get::<_, i64>(0)).transpose();
+                    return Ok(last.map_err(Failure::from)? == Some(self.begun));
                 }
-                Ok::<_, Failure>(fate)
-            };
-            match asked.await {
-                Ok(Some(fate)) if fate == "committed" => return Ok(true),
-                Ok(Some(fate)) if fate == "aborted" => return Ok(false),
+                // The server has not noticed that nobody is there any more.
+                Err(Failure::Store(StoreError::Busy)) => drop(connection.query(END, &[&process]).await),
                 Err(Failure::Store(error)) => return Err(error),
-                _ if Instant::now() >= deadline + self.limit => {
-                    let what = "the connection was lost while writing, and what became of it is not known";
-                    return Err(StoreError::Unavailable(what.to_owned()));
-                }
-                _ => tokio::time::sleep(RETRY).await,
+                Err(_) => {}
             }
+            if Instant::now() >= deadline + self.limit {
+                let what = "the connection was lost while writing, and what became of it is not known";
+                return Err(StoreError::Unavailable(what.to_owned()));
+            }
+            tokio::time::sleep(RETRY).await;
         }
     }
 }

@@ -10,6 +10,8 @@ pub struct Proxy {
     pub port: u16,
     /// The next commit is passed on, and its answer is not: the connection is cut instead.
     pub swallows_commit: Arc<AtomicBool>,
+    /// The next commit is not passed on: the connection is cut instead.
+    pub loses_commit: Arc<AtomicBool>,
     /// Nobody gets through.
     pub is_cut: Arc<AtomicBool>,
 }
@@ -18,33 +20,38 @@ impl Proxy {
     pub fn new(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (swallows_commit, is_cut) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let (server, swallows, cut) = (server.to_owned(), Arc::clone(&swallows_commit), Arc::clone(&is_cut));
+        let flag = || Arc::new(AtomicBool::new(false));
+        let (swallows_commit, loses_commit, is_cut) = (flag(), flag(), flag());
+        let server = server.to_owned();
+        let (swallows, loses, cut) =
+            (Arc::clone(&swallows_commit), Arc::clone(&loses_commit), Arc::clone(&is_cut));
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if cut.load(SeqCst) {
                     continue;
                 }
                 let server = TcpStream::connect(&server).unwrap();
-                join(client, server, &swallows, &cut);
+                join(client, server, [&swallows, &loses, &cut]);
             }
         });
-        Self { port, swallows_commit, is_cut }
+        Self { port, swallows_commit, loses_commit, is_cut }
     }
 }
 
-fn join(client: TcpStream, server: TcpStream, swallows: &Arc<AtomicBool>, cut: &Arc<AtomicBool>) {
+fn join(client: TcpStream, server: TcpStream, [swallows, loses, cut]: [&Arc<AtomicBool>; 3]) {
     let deaf = Arc::new(AtomicBool::new(false));
-    let (to_server, swallows, deafened) =
-        (server.try_clone().unwrap(), Arc::clone(swallows), Arc::clone(&deaf));
+    let (to_server, swallows, loses, deafened) =
+        (server.try_clone().unwrap(), Arc::clone(swallows), Arc::clone(loses), Arc::clone(&deaf));
     let from_client = client.try_clone().unwrap();
     let is_cut = Arc::clone(cut);
     std::thread::spawn(move || {
         pass(from_client, to_server, |bytes| {
-            if bytes.windows(7).any(|window| window == b"COMMIT\0") && swallows.swap(false, SeqCst) {
+            let commits = bytes.windows(7).any(|window| window == b"COMMIT\0");
+            if commits && swallows.swap(false, SeqCst) {
                 deafened.store(true, SeqCst);
             }
-            !is_cut.load(SeqCst)
+            let is_lost = commits && loses.swap(false, SeqCst);
+            !is_lost && !is_cut.load(SeqCst)
         });
     });
     let is_cut = Arc::clone(cut);

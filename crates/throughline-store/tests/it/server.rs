@@ -72,6 +72,22 @@ fn a_commit_whose_answer_is_lost_is_found_out_about_and_not_repeated() {
 }
 
 #[test]
+fn a_commit_that_is_lost_on_its_way_is_made_again_and_once() {
+    let Some(schema) = Schema::new("lost") else { return };
+    let proxy = proxy(&schema);
+    let store: Store = Arc::new(Postgres::open(&through(&proxy, &schema), impatient()).unwrap());
+    run(store.append(Batch::durable(vec![beginning("a", 1), Write::Exchange(exchange("x", "a", 1).into())])))
+        .unwrap();
+    let event = ProviderEvent { at: Moment(1), name: None, data: "once".into() };
+    let events = Write::Events { exchange: ExchangeId::new("x"), attempt: 0, events: vec![event] };
+    proxy.loses_commit.store(true, SeqCst);
+    run(store.append(Batch::durable(vec![events]))).unwrap();
+    assert!(!proxy.loses_commit.load(SeqCst), "the commit was lost");
+    let recording = run(store.recording(ExchangeId::new("x"), Which::Events)).unwrap();
+    assert_eq!(recording.events.len(), 1);
+}
+
+#[test]
 fn a_server_that_is_away_is_an_error_and_service_is_back_when_it_is() {
     let Some(schema) = Schema::new("away") else { return };
     let proxy = proxy(&schema);
@@ -125,7 +141,7 @@ fn a_newer_schema_is_refused_at_the_door_and_while_running() {
     let store: Store = Arc::new(schema.open());
     try_append(&store, "before").unwrap();
     schema.execute("UPDATE format SET version = 9");
-    let newer = StoreError::Newer { found: 9, known: 1 };
+    let newer = StoreError::Newer { found: 9, known: 2 };
     assert_eq!(try_append(&store, "meanwhile").unwrap_err(), newer);
     assert_eq!(Postgres::open(&schema.url(), impatient()).unwrap_err(), newer);
 }
