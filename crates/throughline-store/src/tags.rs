@@ -2,7 +2,7 @@
 
 use throughline_core::{Dialect, Outcome, Role};
 
-use crate::{KeptKind, StoreError};
+use crate::{Field, KeptKind, Search, StoreError};
 
 pub(crate) const fn dialect_tag(dialect: Dialect) -> i64 {
     match dialect {
@@ -17,9 +17,6 @@ pub(crate) fn dialect(tag: i64) -> Result<Dialect, StoreError> {
     find(all, tag, |dialect| dialect_tag(*dialect), "dialect")
 }
 
-/// From here on, kinds are results; those above are failures.
-pub(crate) const RETURNED_OK: i64 = 10;
-
 pub(crate) const fn kind_tag(kind: KeptKind) -> i64 {
     match kind {
         KeptKind::Said(Role::System) => 0,
@@ -29,7 +26,7 @@ pub(crate) const fn kind_tag(kind: KeptKind) -> i64 {
         KeptKind::Thought => 4,
         KeptKind::Called => 5,
         KeptKind::Other => 6,
-        KeptKind::Returned(Outcome::Ok) => RETURNED_OK,
+        KeptKind::Returned(Outcome::Ok) => 10,
         KeptKind::Returned(Outcome::Error) => 11,
         KeptKind::Returned(Outcome::Denied) => 12,
         KeptKind::Returned(Outcome::Interrupted) => 13,
@@ -38,13 +35,33 @@ pub(crate) const fn kind_tag(kind: KeptKind) -> i64 {
 }
 
 pub(crate) fn kind(tag: i64) -> Result<KeptKind, StoreError> {
+    find(all_kinds(), tag, |kind| kind_tag(*kind), "kind")
+}
+
+/// Returns the tags of the entries that a search may find, by its field and by failures; none for all of them.
+pub(crate) fn kinds(search: &Search) -> Option<Vec<i64>> {
+    if search.field.is_none() && !search.failed {
+        return None;
+    }
+    let has_field = |kind: &KeptKind| match (search.field, kind) {
+        (None, _) | (Some(Field::Talk | Field::Output), KeptKind::Other) => true,
+        (Some(field), KeptKind::Said(_) | KeptKind::Thought) => field == Field::Talk,
+        (Some(field), KeptKind::Called) => field == Field::Input,
+        (Some(field), KeptKind::Returned(_)) => field == Field::Output,
+        (Some(Field::Input), KeptKind::Other) => false,
+    };
+    let failed = |kind: &KeptKind| matches!(kind, KeptKind::Returned(outcome) if outcome.is_error());
+    let fitting = all_kinds().filter(|kind| has_field(kind) && (!search.failed || failed(kind)));
+    Some(fitting.map(kind_tag).collect())
+}
+
+fn all_kinds() -> impl Iterator<Item = KeptKind> {
     let roles = [Role::System, Role::Developer, Role::User, Role::Assistant].map(KeptKind::Said);
     let outcomes = [Outcome::Ok, Outcome::Error, Outcome::Denied, Outcome::Interrupted, Outcome::Unknown];
-    let all = roles
+    roles
         .into_iter()
         .chain([KeptKind::Thought, KeptKind::Called, KeptKind::Other])
-        .chain(outcomes.map(KeptKind::Returned));
-    find(all, tag, |kind| kind_tag(*kind), "kind")
+        .chain(outcomes.map(KeptKind::Returned))
 }
 
 fn find<T>(

@@ -29,7 +29,7 @@ pub(crate) struct Term {
 /// Beyond this, a text is not indexed; it is still kept, and still read.
 const FINDABLE_BYTES_MAX: usize = 256 * 1024;
 
-/// Beyond this, the end of a word is not in an index that is given words.
+/// Beyond this, the end of a word is not in an index.
 const INDEXED_WORD_BYTES_MAX: usize = 128;
 
 const SNIPPET_CHARS_BEFORE: usize = 40;
@@ -61,13 +61,13 @@ impl Findable {
         found
     }
 
-    /// Returns all of it as one text, for an index of words that does not tell fields apart.
-    pub fn joined(&self) -> String {
-        let texts: Vec<&str> = self.fields(None).filter(|text| !text.is_empty()).collect();
-        texts.join("\n")
+    /// Returns the words that occur in it with spaces between them.
+    pub fn word_list(&self) -> String {
+        let words: Vec<String> = self.distinct().into_iter().collect();
+        words.join(" ")
     }
 
-    /// Returns the words that occur in it, each once: for an index that is given words.
+    /// Returns the words that occur in it, each once.
     pub fn distinct(&self) -> BTreeSet<String> {
         let all = self.fields(None).flat_map(words);
         all.map(|(_, word)| indexed(&lowercase(word)).to_owned()).collect()
@@ -96,8 +96,19 @@ impl Findable {
     }
 }
 
+impl Term {
+    /// Returns the words as the indexes hold them, each with whether what is held may go on.
+    pub fn held(&self) -> impl Iterator<Item = (&str, bool)> {
+        let last = self.words.len().saturating_sub(1);
+        self.words.iter().enumerate().map(move |(at, word)| {
+            let held = indexed(word);
+            (held, (self.open && at == last) || held.len() < word.len())
+        })
+    }
+}
+
 /// Returns the part of a word that an index of words holds: nobody types more of it, and indexes have limits.
-pub(crate) fn indexed(word: &str) -> &str {
+fn indexed(word: &str) -> &str {
     &word[..word.floor_char_boundary(INDEXED_WORD_BYTES_MAX)]
 }
 

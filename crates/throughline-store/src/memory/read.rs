@@ -5,10 +5,11 @@ use throughline_core::EntryId;
 use super::state::{Node, Passed, State};
 use crate::prefix::longest_known_chain;
 use crate::record::EntryReader;
+use crate::tags::{kind_tag, kinds};
 use crate::words::{Findable, terms};
 use crate::{
-    Chain, Conversations, Cursor, Entries, Exchange, ExchangeId, Exchanges, Heading, Hit, Kept, KeptKind,
-    Locate, Located, Page, Paging, Recording, Scope, Search, Standing, StoreError, Which,
+    Chain, Conversations, Cursor, Entries, Exchange, ExchangeId, Exchanges, Heading, Hit, Kept, Locate,
+    Located, Page, Paging, Recording, Scope, Search, Standing, StoreError, Which,
 };
 
 impl State {
@@ -173,13 +174,15 @@ impl State {
     pub fn search(&self, search: &Search) -> Result<Page<Hit>, StoreError> {
         let Some(terms) = terms(&search.words) else { return Ok(Page::default()) };
         let end = search.paging.end(self.nodes.len())?;
+        let kinds = kinds(search);
+        let has_kind = |node: &Node| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind_tag(node.kind)));
         let mut reader = EntryReader::default();
         let mut items = Vec::new();
         for (at, node) in self.nodes[..end].iter().enumerate().rev() {
             if items.len() > search.paging.limit as usize {
                 break;
             }
-            if !self.fits(node, search) {
+            if !self.fits(node, search) || !has_kind(node) {
                 continue;
             }
             let kept = self.kept(node, &mut reader)?;
@@ -192,9 +195,7 @@ impl State {
     }
 
     fn fits(&self, node: &Node, search: &Search) -> bool {
-        let is_failure = matches!(node.kind, KeptKind::Returned(outcome) if outcome.is_error());
-        (!search.failed || is_failure)
-            && search.tool.as_ref().is_none_or(|tool| node.tool.as_ref() == Some(tool))
+        search.tool.as_ref().is_none_or(|tool| node.tool.as_ref() == Some(tool))
             && search.since.is_none_or(|since| node.at >= since)
             && search.until.is_none_or(|until| node.at < until)
             && search.conversation.as_ref().is_none_or(|id| self.conversations[node.conversation].id == *id)

@@ -14,9 +14,9 @@ use super::pool::Question;
 use super::value::{optional_text, place, plain, text, unpacked};
 use crate::digest::Digest;
 use crate::record::EntryReader;
-use crate::tags::{RETURNED_OK, kind, kind_tag};
-use crate::words::{Findable, Term, indexed as held, terms};
-use crate::{Cursor, ExchangeId, Field, Hit, KeptKind, Moment, Page, Search, StoreError};
+use crate::tags::{kind, kinds};
+use crate::words::{Findable, Term, terms};
+use crate::{Cursor, ExchangeId, Hit, Moment, Page, Search, StoreError};
 
 /// Entries between two numbers, the latest first.
 const CANDIDATES: &str = "
@@ -28,7 +28,7 @@ const CANDIDATES: &str = "
     WHERE nodes.n BETWEEN $1 AND $2 AND ($3::text IS NULL OR conversations.id = $3)
         AND ($4::text IS NULL OR nodes.tool = $4)
         AND ($5::bigint IS NULL OR nodes.at >= $5) AND ($6::bigint IS NULL OR nodes.at < $6)
-        AND ($7::smallint[] IS NULL OR nodes.kind = ANY($7))
+        AND ($7::bigint[] IS NULL OR nodes.kind = ANY($7))
     ORDER BY nodes.n DESC LIMIT $8";
 
 /// Pieces of the history in which words occur, the latest first.
@@ -170,35 +170,10 @@ fn hit(row: &Row, snippet: String) -> Result<Hit, Failure> {
     })
 }
 
-/// Returns the kinds of entries that may fit; none for all of them.
-fn kinds(search: &Search) -> Option<Vec<i16>> {
-    const KINDS: std::ops::RangeInclusive<i64> = 0..=14;
-    let (called, other) = (kind_tag(KeptKind::Called), kind_tag(KeptKind::Other));
-    let has_field = |kind: &i64| match search.field {
-        None => true,
-        Some(Field::Talk) => *kind < called || *kind == other,
-        Some(Field::Input) => *kind == called,
-        Some(Field::Output) => *kind >= other,
-    };
-    if search.field.is_none() && !search.failed {
-        return None;
-    }
-    let fitting = KINDS.filter(has_field).filter(|kind| !search.failed || *kind > RETURNED_OK);
-    Some(fitting.map(|kind| kind as i16).collect())
-}
-
 /// Writes terms in the language of the index. Words are letters and digits only, so they need no escapes.
 fn expression(terms: &[Term]) -> String {
-    let word = |word: &String, is_open: bool| {
-        let held = held(word);
-        let open = if is_open || held.len() < word.len() { ":*" } else { "" };
-        format!("'{held}'{open}")
-    };
-    let words = |term: &Term| -> Vec<String> {
-        let last = term.words.len().saturating_sub(1);
-        term.words.iter().enumerate().map(|(at, one)| word(one, term.open && at == last)).collect()
-    };
-    let all: Vec<String> = terms.iter().flat_map(words).collect();
+    let word = |(held, open): (&str, bool)| format!("'{held}'{}", if open { ":*" } else { "" });
+    let all: Vec<String> = terms.iter().flat_map(Term::held).map(word).collect();
     all.join(" & ")
 }
 

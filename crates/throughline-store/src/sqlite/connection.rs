@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
+use super::index::index_all;
 use super::read::unpacked;
 use crate::StoreError;
 use crate::record::envelope_of;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { sql: include_str!("schema-1.sql"), then: None },
     Migration { sql: include_str!("schema-2.sql"), then: Some(note_envelopes) },
+    Migration { sql: include_str!("schema-3.sql"), then: Some(index_all) },
 ];
 
 /// What is done once the tables are there.
@@ -30,6 +32,9 @@ struct Migration {
 pub(super) const SCHEMA: u32 = MIGRATIONS.len() as u32;
 
 const WAL_BYTES_KEPT: i64 = 64 << 20;
+/// Each entry goes to places in three indexes that are anywhere: those of some hundred thousand entries fit into memory.
+const WRITER_CACHE_KIB: i64 = 64 << 10;
+
 const CACHED_STATEMENTS: usize = 64;
 
 /// Opens a connection that writes, and brings the database to the current schema.
@@ -39,7 +44,7 @@ pub(super) fn open_writer(path: &Path, busy: Duration) -> Result<Connection, Sto
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     migrate(&mut connection)?;
     Ok(connection)
 }

@@ -24,12 +24,20 @@ pub(super) fn index(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Does the same inside a transaction that is under way.
+pub(super) fn index_all(connection: &Connection) -> Result<(), StoreError> {
+    while is_behind(connection)? {
+        step(connection)?;
+    }
+    Ok(())
+}
+
 fn is_behind(connection: &Connection) -> Result<bool, StoreError> {
     let behind = "SELECT coalesce((SELECT max(n) FROM nodes), 0) > (SELECT n FROM indexed)";
     Ok(connection.prepare_cached(behind)?.query_row([], |row| row.get(0))?)
 }
 
-fn step(transaction: &Transaction<'_>) -> Result<(), StoreError> {
+fn step(transaction: &Connection) -> Result<(), StoreError> {
     let mut select = transaction.prepare_cached(
         "SELECT nodes.n, codec, size, bytes, message, block FROM nodes JOIN blobs ON blobs.n = nodes.record
          WHERE nodes.n > (SELECT n FROM indexed) ORDER BY nodes.n LIMIT ?1",
@@ -42,7 +50,7 @@ fn step(transaction: &Transaction<'_>) -> Result<(), StoreError> {
         let n: i64 = row.get(0)?;
         let record = unpacked(row, 1)?;
         let entry = reader.decode(&record, place(row, 4)?, &mut |digest| load_blob(transaction, digest))?;
-        insert.execute(params![n, Findable::of(&entry).joined()])?;
+        insert.execute(params![n, Findable::of(&entry).word_list()])?;
         last = Some(n);
     }
     if let Some(last) = last {

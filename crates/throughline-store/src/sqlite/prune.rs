@@ -174,7 +174,7 @@ fn forget_words(transaction: &Transaction<'_>) -> Result<(), StoreError> {
     while let Some(row) = rows.next()? {
         let record = unpacked(row, 1)?;
         let entry = reader.decode(&record, place(row, 4)?, &mut |digest| load_blob(transaction, digest))?;
-        forget.execute(params![row.get::<_, i64>(0)?, Findable::of(&entry).joined()])?;
+        forget.execute(params![row.get::<_, i64>(0)?, Findable::of(&entry).word_list()])?;
     }
     Ok(())
 }

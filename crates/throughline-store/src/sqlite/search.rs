@@ -9,9 +9,9 @@ use throughline_core::ConversationId;
 
 use super::read::{entry_id, load_blob, optional_text, place, text, unpacked};
 use crate::record::EntryReader;
-use crate::tags::{RETURNED_OK, kind, kind_tag};
+use crate::tags::{kind, kinds};
 use crate::words::{Findable, Term, terms};
-use crate::{Cursor, ExchangeId, Field, Hit, KeptKind, Moment, Page, Search, StoreError};
+use crate::{Cursor, ExchangeId, Hit, Moment, Page, Search, StoreError};
 
 /// Searches, the latest first.
 pub(super) fn search(connection: &Connection, search: &Search) -> Result<Page<Hit>, StoreError> {
@@ -85,29 +85,16 @@ fn filters(search: &Search, terms: &[Term]) -> Result<(String, Vec<Value>), Stor
     if let Some(until) = search.until {
         add("nodes.at < ?", Value::Integer(until.0));
     }
-    if search.failed {
-        add("nodes.kind > ?", Value::Integer(RETURNED_OK));
+    if let Some(kinds) = kinds(search) {
+        let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        filters.push(format!("nodes.kind IN ({})", kinds.join(", ")));
     }
-    filters.extend(search.field.map(kinds_with));
     Ok((filters.join(" AND "), values))
-}
-
-/// Returns the condition that an entry has that field at all.
-fn kinds_with(field: Field) -> String {
-    let (called, other) = (kind_tag(KeptKind::Called), kind_tag(KeptKind::Other));
-    match field {
-        Field::Talk => format!("(nodes.kind < {called} OR nodes.kind = {other})"),
-        Field::Input => format!("nodes.kind = {called}"),
-        Field::Output => format!("nodes.kind >= {other}"),
-    }
 }
 
 /// Writes terms in the language of the index. Words are letters and digits only, so they need no escapes.
 fn expression(terms: &[Term]) -> String {
-    let phrase = |term: &Term| {
-        let open = if term.open { " *" } else { "" };
-        format!("\"{}\"{open}", term.words.join("\" AND \""))
-    };
-    let all: Vec<String> = terms.iter().map(phrase).collect();
+    let word = |(held, open): (&str, bool)| format!("\"{held}\"{}", if open { " *" } else { "" });
+    let all: Vec<String> = terms.iter().flat_map(Term::held).map(word).collect();
     all.join(" AND ")
 }

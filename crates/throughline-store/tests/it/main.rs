@@ -5,6 +5,7 @@
     reason = "what a case needs in order to begin is there, or the case has failed"
 )]
 
+mod alike;
 mod damage;
 mod fixtures;
 mod killed;

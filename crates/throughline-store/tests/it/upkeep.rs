@@ -319,9 +319,18 @@ fn a_database_of_the_first_schema_is_brought_forward() {
     let before = run(store.entries(Entries::Branch(tip.clone()))).unwrap();
     drop(store);
     let older = Connection::open(folder.database()).unwrap();
-    older.execute_batch("ALTER TABLE nodes DROP COLUMN envelope; PRAGMA user_version = 1").unwrap();
+    older
+        .execute_batch(
+            "ALTER TABLE nodes DROP COLUMN envelope;
+             DROP TABLE words;
+             CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, detail = none);
+             PRAGMA user_version = 1",
+        )
+        .unwrap();
     drop(older);
     let store = open(&folder.database());
     assert_eq!(run(store.entries(Entries::Branch(tip))).unwrap(), before);
+    let search = Search { words: "\"question 11\"".into(), ..Search::default() };
+    assert_eq!(run(store.search(search)).unwrap().items.len(), 1);
     assert_eq!(checked(&store).findings, []);
 }
