@@ -283,6 +283,12 @@ pub struct SearchArgs {
     /// Only in this conversation: its id, or the beginning of it
     #[arg(long, value_name = "ID", add = ArgValueCompleter::new(conversations))]
     pub conversation: Option<String>,
+    /// Only from then on: a date, a time such as 2026-02-28T09:05:07Z, or an age such as 2h or 7d
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only before then, given likewise
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<String>,
     /// How many at most
     #[arg(long, value_name = "N", default_value = "20")]
     pub limit: u32,

@@ -6,6 +6,7 @@ use crate::exit::CommandError;
 use crate::output::{self, Spinner, counted, json_line};
 use throughline_core::ConversationId;
 use throughline_gateway::gateway::now;
+use throughline_gateway::view;
 use throughline_store::{History, Moment, Outworn, Prune, Pruned};
 use throughline_wire::json::Writer;
 
@@ -83,14 +84,8 @@ fn write(writer: &mut Writer, pruned: &Pruned, dry_run: bool) {
     writer.end_object();
 }
 
-/// Reads an age: `90d`, `12h`, `30m`.
 fn milliseconds(text: &str) -> Result<i64, CommandError> {
-    const MINUTE: i64 = 60_000;
-    let units = [("d", 24 * 60 * MINUTE), ("h", 60 * MINUTE), ("m", MINUTE)];
-    let read = units.iter().find_map(|(unit, each)| {
-        text.strip_suffix(unit)?.parse::<u32>().ok().map(|count| i64::from(count) * each)
-    });
-    read.ok_or_else(|| {
+    view::age(text).ok_or_else(|| {
         CommandError::bad_input(format!("--older-than: `{text}` is no age such as 90d, 12h or 30m"))
     })
 }

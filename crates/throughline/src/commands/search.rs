@@ -5,8 +5,9 @@ use crate::args::{Args, SearchArgs};
 use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
 use throughline_core::{Outcome, Text};
+use throughline_gateway::gateway::now;
 use throughline_gateway::view;
-use throughline_store::{Hit, KeptKind, Paging, Search};
+use throughline_store::{Hit, KeptKind, Moment, Paging, Search};
 
 /// Searches. Nothing found is the answer "no".
 pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
@@ -21,6 +22,8 @@ pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
             tool: asked.tool.as_deref().map(Text::from),
             failed: asked.failed,
             conversation,
+            since: moment("--since", asked.since.as_deref())?,
+            until: moment("--until", asked.until.as_deref())?,
             paging: Paging::first(asked.limit),
             ..Search::default()
         };
@@ -41,6 +44,19 @@ pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
         output::remark("there is more; --limit shows it");
     }
     Ok(())
+}
+
+/// Reads what a flag says about when.
+fn moment(flag: &str, text: Option<&str>) -> Result<Option<Moment>, CommandError> {
+    let read = |text| {
+        let bad = || {
+            format!(
+                "{flag}: `{text}` is no date, no time such as 2026-02-28T09:05:07Z, and no age such as 2h"
+            )
+        };
+        view::moment(text, now()).ok_or_else(|| CommandError::bad_input(bad()))
+    };
+    text.map(read).transpose()
 }
 
 fn shown(hit: &Hit, conversation: &str, query: &str, ink: &Ink) -> String {

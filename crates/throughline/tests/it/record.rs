@@ -173,6 +173,10 @@ fn the_record_is_read_while_it_is_written() {
     let found = served.shown(&["search", "burrow", "--tool", "read_file"]);
     assert!(found.contains(&id) && found.contains("returned read_file"), "{found}");
     assert_eq!(served.lines(&["search", "burrow", "--conversation", &id, "--json"]).len(), 2);
+    assert_eq!(served.lines(&["search", "burrow", "--since", "1h", "--json"]).len(), 2);
+    assert_eq!(served.run(&["search", "burrow", "--until", "2020-01-01T00:00:00+02:00"]).code, 1);
+    let run = served.run(&["search", "burrow", "--since", "yesterday"]);
+    assert_eq!((run.code, run.stderr.contains("--since: `yesterday`")), (2, true), "{}", run.stderr);
     let run = served.run(&["search", "burrow", "--failed"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
 }
@@ -248,6 +252,12 @@ fn the_same_over_http() {
     let pairs = served.get(&format!("/api/conversations/{id}/pairs"));
     assert_eq!(pairs["pairs"][0]["result"]["text"], "fn burrow() { /* dig */ }");
     assert_eq!(served.get("/api/search?q=burrow&tool=read_file")["hits"][0]["conversation"], *id);
+
+    let found =
+        |when: &str| served.get(&format!("/api/search?q=burrow&{when}"))["hits"].as_array().unwrap().len();
+    assert_eq!((found("since=1h"), found("until=1h"), found("since=2020-01-01&until=9999-12-31")), (2, 0, 2));
+    let (status, _, body) = served.http("GET", "/api/search?q=burrow&until=soon", "");
+    assert_eq!((status, &body["error"]["param"]), (400, &"until".into()), "{body}");
 
     let (status, ..) = served.http("PUT", "/api/active", r#"{"backend":"two"}"#);
     assert_eq!((status, served.say(&messages[..1]).1.as_str()), (200, "two"));
