@@ -43,7 +43,8 @@ pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Counted
         Err(PlaceError::Store(_)) if !leans_on_record(&ask) => Placed::unknown(&ask, fresh),
         placed => placed.map_err(|error| misplaced(gateway, &error))?,
     };
-    let route = routed(&setup, &gateway.standing(), &incoming.headers, &ask, &placed)?;
+    let route =
+        routed(&setup, &gateway.standing(), &incoming.headers, ask.model.as_deref(), &placed.conversation)?;
     let destination = route.first;
     let prompted = prompt(&ask, &placed, &destination, Showing::WHOLE);
     let gauge = gateway.gauges.of(&gateway.standing(), &destination);

@@ -11,9 +11,11 @@ use super::prompting::origin;
 use super::{Running, place, recall, unrecorded};
 use crate::capability::Form;
 use crate::config::{HandoverMode, HandoverSummary};
+use crate::gateway::Gateway;
 use crate::ingress::reject::own;
 use crate::routing::{Destination, Reason};
 use crate::switch;
+use crate::telemetry::StoreUse;
 use http::HeaderMap;
 use throughline_core::{
     BriefOptions, BriefSummary, Change, Continued, ConversationId, Entry, Failure, FailureKind, Handover,
@@ -82,16 +84,29 @@ impl Cause {
 /// Finds what a request goes on from: the conversation that its header names, or what the history says.
 ///
 /// # Errors
-/// When there is no such conversation, when this one is not new, or when the history cannot be read.
+/// When there is no such conversation, when this one is not new, or when the history cannot be read and `passes` does not
+/// say to do without. What a header asks for is never done without.
 pub async fn earlier(
-    history: &dyn History,
+    gateway: &Gateway,
     headers: &HeaderMap,
     conversation: &ConversationId,
     entries: &[Entry],
+    passes: bool,
 ) -> Result<(Vec<Entry>, Option<Continued>), Failure> {
+    let history = &*gateway.history;
+    let unread = |error: StoreError| {
+        gateway.telemetry.store_failed(StoreUse::Read);
+        unrecorded(&error)
+    };
     if let Some(continued) = last_continued(entries) {
-        let before = read(history, &continued).await.map_err(|error| unrecorded(&error))?;
-        return Ok((before, None));
+        return match read(history, &continued).await {
+            Err(error) if passes => {
+                gateway.telemetry.store_failed(StoreUse::Read);
+                tracing::error!(%error, continued = %continued.conversation, "answered without what it goes on from");
+                Ok((Vec::new(), None))
+            }
+            before => Ok((before.map_err(unread)?, None)),
+        };
     }
     let Some(named) = headers.get(CONTINUE_HEADER) else { return Ok((Vec::new(), None)) };
     let name = named.to_str().map_err(|_| refused(FailureKind::InvalidRequest, "must be an id"))?;
@@ -101,13 +116,13 @@ pub async fn earlier(
         return Err(refused(FailureKind::InvalidRequest, &message));
     }
     let located = history.locate(Locate::Conversation(ConversationId::new(name))).await;
-    let located = located.map_err(|error| unrecorded(&error))?;
+    let located = located.map_err(unread)?;
     let entry = located.filter(|found| found.conversation != *conversation).and_then(|found| found.entry);
     let Some(entry) = entry else {
         return Err(refused(FailureKind::NotFound, &format!("no conversation is called `{name}`")));
     };
     let continued = Continued { conversation: ConversationId::new(name), entry };
-    let before = read(history, &continued).await.map_err(|error| unrecorded(&error))?;
+    let before = read(history, &continued).await.map_err(unread)?;
     Ok((before, Some(continued)))
 }
 

@@ -184,20 +184,17 @@ impl Running {
         }
         let (mut placed, mut continued) = (placed, None);
         if purpose == Purpose::Answer && placed.identified != SIDE_QUESTIONS {
-            let (history, conversation) = (&*gateway.history, &placed.conversation);
+            let passes = setup.config.store.on_failure == OnStoreFailure::Pass;
+            let (conversation, known) = (&placed.conversation, &placed.history);
             (placed.earlier, continued) =
-                handover::earlier(history, &headers, conversation, &placed.history).await?;
+                handover::earlier(gateway, &headers, conversation, known, passes).await?;
         }
         let standing = gateway.latest_standing().await;
-        let route = routed(&setup, &standing, &headers, &ask, &placed)?;
+        let route = routed(&setup, &standing, &headers, ask.model.as_deref(), &placed.conversation)?;
         let cause = Cause::of(route.reason, &standing, &placed.conversation, ask.model.as_deref());
         let keeps = is_kept(&headers, &route)?;
-        if !keeps && background::is_wanted(&ask) {
-            let what = "background: what is to be had later has to be kept, and this is not";
-            return Err(Failure {
-                param: Some(Text::from_static("background")),
-                ..own(FailureKind::InvalidRequest, "throughline_invalid_request", what)
-            });
+        if !keeps {
+            check_unkept(&ask, made.is_some())?;
         }
         let recorder = recorder(gateway, &setup, &id, &headers, (&ask, &placed), arrived);
         let mut recorder = recorder.private(&setup.config.privacy, keeps).traced(trace);
@@ -396,17 +393,46 @@ fn is_kept(headers: &HeaderMap, route: &Route) -> Result<bool, Failure> {
     Ok(is_wanted && destinations.all(|destination| destination.backend.store))
 }
 
+/// Refuses what cannot be done without keeping it.
+fn check_unkept(ask: &Ask, is_own: bool) -> Result<(), Failure> {
+    if is_own {
+        let what = "a turn is run from what is kept, and this would not be";
+        return Err(own(FailureKind::InvalidRequest, "throughline_not_kept", what));
+    }
+    if background::is_wanted(ask) {
+        let what = "background: what is to be had later has to be kept, and this is not";
+        return Err(Failure {
+            param: Some(Text::from_static("background")),
+            ..own(FailureKind::InvalidRequest, "throughline_invalid_request", what)
+        });
+    }
+    Ok(())
+}
+
+/// Returns the backend of which nothing is to be kept, if a request may go to one.
+pub(crate) fn unkept(
+    gateway: &Gateway,
+    standing: &Standing,
+    headers: &HeaderMap,
+    model: Option<&str>,
+    conversation: &ConversationId,
+) -> Option<Text> {
+    let route = routed(&gateway.setup(), standing, headers, model, conversation).ok()?;
+    let mut destinations = std::iter::once(&route.first).chain(&route.fallbacks);
+    destinations.find(|to| !to.backend.store).map(|to| to.backend.name.clone())
+}
+
 fn routed(
     setup: &Setup,
     standing: &Standing,
     headers: &HeaderMap,
-    ask: &Ask,
-    placed: &Placed,
+    model: Option<&str>,
+    conversation: &ConversationId,
 ) -> Result<Route, Failure> {
     let everywhere = switch::of(standing, &Scope::Everywhere);
-    let conversation = switch::of(standing, &Scope::Conversation(placed.conversation.clone()));
+    let conversation = switch::of(standing, &Scope::Conversation(conversation.clone()));
     let asked = Asked {
-        model: ask.model.as_deref(),
+        model,
         backend: headers.get(BACKEND_HEADER).and_then(|value| value.to_str().ok()),
         conversation: conversation.as_ref(),
         switched: everywhere.as_ref(),

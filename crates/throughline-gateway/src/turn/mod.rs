@@ -151,6 +151,9 @@ pub enum TurnError {
     /// The history cannot be kept or read.
     #[error("the history cannot be kept: {0}")]
     Store(#[from] StoreError),
+    /// Nothing of a backend that may answer is to be kept, and a turn is run from what is kept.
+    #[error("`{0}` has `store = false`, and what a turn does is kept: choose another backend")]
+    Unkept(Text),
     /// What was to be written cannot be read back: a defect of ours.
     #[error("what came of a call cannot be recorded: {0}")]
     Unreadable(String),
@@ -199,7 +202,7 @@ pub async fn open_calls(history: &dyn History, tip: &EntryId) -> Result<Vec<Call
 /// Drives a turn to its end.
 ///
 /// # Errors
-/// When the history cannot be kept; whatever else goes wrong is how the turn ends.
+/// When the history cannot be kept, or is not to be; whatever else goes wrong is how the turn ends.
 pub async fn drive(
     gateway: &Arc<Gateway>,
     task: &Task,
@@ -208,6 +211,9 @@ pub async fn drive(
     watch: &mut dyn Watch,
     cancel: &CancellationToken,
 ) -> Result<Finished, TurnError> {
+    if let Some(backend) = unkept(gateway, task).await {
+        return Err(TurnError::Unkept(backend));
+    }
     let limits = TurnLimits { max_tool_calls: task.manner.max_tool_calls, retries: RETRIES };
     let machine = Turn::new(limits, task.open.iter().cloned());
     let mut driver = Driver {
@@ -230,6 +236,18 @@ pub async fn drive(
     };
     driver.begin().await?;
     driver.run().await
+}
+
+/// Returns the backend that may be asked and of which nothing is to be kept, if there is one.
+async fn unkept(gateway: &Gateway, task: &Task) -> Option<Text> {
+    let standing = gateway.latest_standing().await;
+    let composing = task.compose.as_ref().filter(|compose| compose.backend.is_some());
+    let composing = composing.map(|compose| (compose.backend.as_ref(), compose.model.as_ref()));
+    let asked = [Some((task.manner.backend.as_ref(), task.manner.model.as_ref())), composing];
+    asked.into_iter().flatten().find_map(|(backend, model)| {
+        let headers = headers(task, (backend, model));
+        exchange::unkept(gateway, &standing, &headers, model.map(Text::as_str), &task.conversation)
+    })
 }
 
 struct Driver<'d> {

@@ -2,9 +2,9 @@
 
 use crate::client::Client;
 use crate::house::{House, Room};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use throughline_core::Dialect;
+use std::sync::{Arc, Mutex};
+use throughline_core::{ConversationId, Dialect, EntryId};
 use throughline_store::{
     Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
     Kept, Locate, Located, Memory, Page, Prune, Pruned, Receipt, Recording, Search, Standing, StoreError,
@@ -101,6 +101,8 @@ struct Away {
     left: AtomicUsize,
     /// Whether it can be read meanwhile.
     reads: bool,
+    /// An entry up to which nothing can be read.
+    unreadable: Mutex<Option<EntryId>>,
 }
 
 impl Away {
@@ -133,6 +135,11 @@ impl History for Away {
     }
 
     fn entries(&self, which: Entries) -> Answer<'_, Vec<Kept>> {
+        if let Entries::Branch(id) = &which
+            && self.unreadable.lock().unwrap().as_ref() == Some(id)
+        {
+            return Box::pin(async { Err(StoreError::Unavailable("it is away".to_owned())) });
+        }
         self.read(|history| history.entries(which))
     }
 
@@ -162,7 +169,8 @@ impl History for Away {
 }
 
 async fn away(left: usize, reads: bool, lines: &str) -> (House, Arc<Away>) {
-    let history = Arc::new(Away { history: Memory::new(), left: AtomicUsize::new(left), reads });
+    let (history, left) = (Memory::new(), AtomicUsize::new(left));
+    let history = Arc::new(Away { history, left, reads, unreadable: Mutex::new(None) });
     let shared = Arc::clone(&history) as Arc<dyn History>;
     (House::with_lines(vec![Room::new("only", Dialect::Chat)], shared, lines).await, history)
 }
@@ -203,4 +211,34 @@ async fn a_history_that_is_away_fails_requests_or_is_done_without_and_comes_back
     let answer = client.ask("only").await;
     assert!(answer.status == 200 && !answer.headers.contains_key("x-throughline-recorded"), "{}", answer.raw);
     house.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_conversation_goes_on_from_is_done_without_where_that_is_configured() {
+    for (lines, status) in [("", 503), (PASS, 200)] {
+        let (house, history) = away(0, true, lines).await;
+        let mut old = Client::new(&house.url, Dialect::Messages);
+        old.say("Hello");
+        let id = old.ask("only").await.header("x-throughline-conversation").to_owned();
+        let continues = vec![("x-throughline-continue", id.clone())];
+        let mut client = Client::new(&house.url, Dialect::Messages);
+        client.headers = continues.clone();
+        client.say("Go on");
+        client.ask("only").await;
+
+        let tip = history.locate(Locate::Conversation(ConversationId::new(id))).await.unwrap().unwrap().entry;
+        *history.unreadable.lock().unwrap() = tip;
+        client.headers.clear();
+        client.say("And again");
+        let answer = client.post(&client.body("only")).await;
+        assert_eq!(answer.status, status, "{}", answer.raw);
+        // Somebody who asks for it is not given an answer that knows nothing of it.
+        let mut another = Client::new(&house.url, Dialect::Messages);
+        another.headers = continues;
+        another.say("Go on from there");
+        let answer = another.post(&another.body("only")).await;
+        assert_eq!(answer.status, 503, "{}", answer.raw);
+        assert_eq!(answer.body["error"]["code"], "throughline_store_failed", "{}", answer.raw);
+        house.stop().await;
+    }
 }

@@ -9,7 +9,7 @@ use throughline_gateway::turn::replay::{self, Place, Replayed, Tape};
 use throughline_gateway::turn::{self, Minted, settings};
 use throughline_sim::Script;
 use throughline_sim::SimOptions;
-use throughline_store::{History, Sqlite, SqliteOptions};
+use throughline_store::{Conversations, History, Paging, Sqlite, SqliteOptions};
 
 /// How many calls the long turn makes.
 const CALLS: usize = 200;
@@ -151,4 +151,43 @@ async fn what_is_no_turn_is_not_replayed() {
     let stage = Stage::new(Dialect::Chat, json!([{"text": "Hello."}])).await;
     let missing = replay::find(&*stage.history, "run_missing").await.unwrap_err();
     assert!(missing.to_string().contains("run_missing"), "{missing}");
+}
+
+#[tokio::test]
+async fn what_is_redacted_stays_redacted_and_the_turn_is_replayed() {
+    const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
+    for dialect in Dialect::ALL {
+        let turns = json!([{"text": "So.", "calls": [read("key.txt")]}, {"quote": true}]);
+        let stage = Stage::with(dialect, scripted(&turns), "[privacy]\nsecrets = true\n").await;
+        std::fs::write(stage.dir.path().join("key.txt"), format!("the key is {KEY}\n")).unwrap();
+        // Runs it, and compares it with its replay.
+        stage.run("Read key.txt").await;
+        let (outcome, returned) = stage.returned().await.remove(0);
+        assert_eq!(outcome, throughline_core::Outcome::Ok);
+        assert!(returned.contains("[redacted:") && !returned.contains(KEY), "{dialect}: {returned}");
+        assert!(!stage.answer().await.contains(KEY), "{dialect}");
+        let sent = stage.house.recorded("own");
+        assert!(
+            sent.last().unwrap().body.contains(KEY),
+            "{dialect}: the backend was sent what the tool returned"
+        );
+        let tapes = replay::find(&*stage.history, stage.conversation.as_str()).await.unwrap();
+        assert!(!format!("{tapes:?}").contains(KEY), "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn a_turn_with_a_backend_that_is_not_kept_is_refused_and_nothing_is_written() {
+    for lines in ["store = false\n", "store = false\n[compose]\nenabled = true\nbackend = \"own\"\n"] {
+        let turns = json!([{"text": "Done."}]);
+        let stage = Stage::with(Dialect::Chat, scripted(&turns), lines).await;
+        let (gateway, task) = (&stage.house.gateway, stage.task("Hello").await);
+        let driven =
+            turn::drive(gateway, &task, &*stage.hands, &mut Minted, &mut Log::default(), &stage.cancel).await;
+        let error = driven.err().unwrap().to_string();
+        assert!(error.contains("`own` has `store = false`"), "{error}");
+        assert!(stage.house.recorded("own").is_empty(), "nobody was asked");
+        let page = stage.history.conversations(Conversations::All(Paging::default())).await.unwrap();
+        assert!(page.items.is_empty(), "{:?}", page.items);
+    }
 }

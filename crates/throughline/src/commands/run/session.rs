@@ -139,7 +139,7 @@ impl Session {
         let driven = turn::drive(&self.gateway, task, &self.bench, &mut Minted, watch, cancel).await;
         driven.map_err(|error| match error {
             TurnError::Store(_) => CommandError::store(error.to_string()),
-            TurnError::Unreadable(_) => CommandError::bad_input(error.to_string()),
+            TurnError::Unkept(_) | TurnError::Unreadable(_) => CommandError::bad_input(error.to_string()),
         })
     }
 
