@@ -14,7 +14,7 @@ use crate::telemetry::{StoreUse, Telemetry};
 use crate::trace::{TraceError, Tracer};
 use crate::view::Tallies;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use throughline_core::Text;
 use throughline_store::{History, Moment, Setting, Standing};
@@ -301,16 +301,11 @@ fn changed_settings(before: &Standing, after: &Standing) -> usize {
     after.settings.iter().filter(is_switch).filter(|setting| !before.settings.contains(setting)).count()
 }
 
-/// The variable by which a test has a gateway's clock go wrong, by so many milliseconds.
-pub const CLOCK_OFF: &str = "THROUGHLINE_TEST_CLOCK_OFF_MS";
-
 /// Returns what the clock says.
 #[must_use]
 pub fn now() -> Moment {
-    static OFF: LazyLock<i64> =
-        LazyLock::new(|| std::env::var(CLOCK_OFF).ok().and_then(|off| off.parse().ok()).unwrap_or(0));
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).saturating_add(*OFF))
+    Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Returns an id that nobody has used, of letters and digits; later ones sort behind earlier ones.

@@ -24,11 +24,12 @@ fn main() {
     let faults = Fault::ALL[..Fault::ALL.len() - usize::from(disk.is_none())].to_vec();
     let report = soak::soak(&Plan {
         agents: 12,
-        // About one in two seconds.
-        count: usize::try_from(30 * minutes).unwrap(),
+        count: usize::MAX,
+        time: Duration::from_secs(60 * minutes),
         answers: usize::MAX,
         pause: Duration::from_secs(2),
-        calm: Duration::from_secs(15),
+        calm: Duration::from_secs(4),
+        every: Duration::from_secs(5),
         faults,
         folder: std::env::temp_dir().join(format!("throughline-soak-{}", std::process::id())),
         url: own_schema(&server, "soak"),
@@ -40,6 +41,7 @@ fn main() {
         report.completed, report.refused
     );
     println!("faults injected: {:?}; clocks of the replicas 20 s apart", report.injected);
+    println!("longest silence after a fault: {:.1} s", report.silence.as_secs_f64());
     println!("in the history: {} exchanges, {} entries", verdict.exchanges, verdict.entries);
     println!(
         "lost: {}; duplicated: {}; orphaned: {}; damaged: {}",

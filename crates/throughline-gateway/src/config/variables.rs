@@ -14,13 +14,8 @@ use std::str::FromStr;
 const PREFIX: &str = "THROUGHLINE_";
 
 /// Variables that no key stands for.
-const OTHERS: [&str; 5] = [
-    "THROUGHLINE_CONFIG",
-    "THROUGHLINE_DATA",
-    "THROUGHLINE_PAGER",
-    "THROUGHLINE_COMPLETE",
-    crate::gateway::CLOCK_OFF,
-];
+const OTHERS: [&str; 4] =
+    ["THROUGHLINE_CONFIG", "THROUGHLINE_DATA", "THROUGHLINE_PAGER", "THROUGHLINE_COMPLETE"];
 
 /// Overrides the file with what the variables say. An empty variable says nothing.
 pub fn apply(

@@ -6,6 +6,7 @@ use super::Plan;
 use super::replicas::Replicas;
 use crate::talk::{body, exchange, path, resent, result_of, said, whole};
 use serde_json::{Value, json};
+use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -140,5 +141,12 @@ impl<'r> Agents<'r> {
             return Some(call);
         }
         None
+    }
+}
+
+impl Display for Agents<'_> {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        let answers = self.seen.lock().unwrap_or_else(PoisonError::into_inner).len();
+        write!(to, "{answers} answers, {} requests failed", self.refused())
     }
 }

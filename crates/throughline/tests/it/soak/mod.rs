@@ -8,6 +8,7 @@ mod agents;
 mod faults;
 mod oracle;
 mod replicas;
+mod watch;
 
 pub use faults::{Fault, own_schema};
 
@@ -16,7 +17,11 @@ use faults::Faults;
 use oracle::Verdict;
 use replicas::Replicas;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use watch::Watch;
+
+/// How often the throughput is measured.
+const ROUNDS: u32 = 5;
 
 /// How a soak is run.
 pub struct Plan {
@@ -24,12 +29,16 @@ pub struct Plan {
     pub agents: usize,
     /// After how many faults it is over.
     pub count: usize,
+    /// After how long it is over, if it has not had so many by then.
+    pub time: Duration,
     /// How many answers come between two faults.
     pub answers: usize,
     /// If they do not come, the next fault comes after this long.
     pub pause: Duration,
-    /// For how long the throughput of one and of three replicas is measured, without faults.
+    /// For how long the throughput of one and of three replicas is measured, several times, without faults.
     pub calm: Duration,
+    /// How often it says how far it has come; never, if it is zero.
+    pub every: Duration,
     /// Which faults.
     pub faults: Vec<Fault>,
     /// The folder of the replicas.
@@ -45,6 +54,8 @@ pub struct Report {
     pub completed: usize,
     pub refused: usize,
     pub injected: Vec<(Fault, usize)>,
+    /// The longest that no answer came after a fault was over.
+    pub silence: Duration,
     /// Answers a second, of one replica and of three.
     pub throughput: Option<(f64, f64)>,
     pub verdict: Verdict,
@@ -52,31 +63,66 @@ pub struct Report {
 
 /// Runs a soak.
 pub fn soak(plan: &Plan) -> Report {
-    let replicas = Replicas::start(&plan.folder, &plan.url);
+    if plan.disk.is_some() {
+        faults::make_room(&plan.url);
+    }
+    let watch = Watch::new();
+    let replicas = Replicas::start(plan);
     let agents = Agents::new(&replicas);
-    let throughput = (!plan.calm.is_zero()).then(|| {
-        let one = agents.rate_of(plan, 1);
-        (one, agents.rate_of(plan, replicas::COUNT))
-    });
-    let mut faults = Faults::new(plan, &replicas);
+    let faults = Faults::new(plan, &replicas);
     std::thread::scope(|scope| {
-        let agents = &agents;
-        (0..plan.agents).for_each(|number| drop(scope.spawn(move || agents.talk(number, replicas::COUNT))));
-        for _ in 0..plan.count {
-            agents.wait_for(plan.answers, plan.pause);
-            faults.inject();
+        let (watch, agents, faults) = (&watch, &agents, &faults);
+        if !plan.every.is_zero() {
+            scope.spawn(move || watch.look_on(plan.every, || format!("{agents}; {faults}")));
         }
-        // After the last one, everything is back.
-        agents.wait_for(plan.answers, plan.pause);
-        agents.stop();
+        let report = run(plan, agents, faults, watch);
+        watch.end();
+        report
+    })
+}
+
+fn run(plan: &Plan, agents: &Agents<'_>, faults: &Faults<'_>, watch: &Watch) -> Report {
+    let throughput = (!plan.calm.is_zero()).then(|| {
+        watch.waits_for("the throughput of one replica and of all, in turn");
+        // Whatever else the machine does falls on both.
+        let rates = (0..ROUNDS).map(|_| (agents.rate_of(plan, 1), agents.rate_of(plan, replicas::COUNT)));
+        let sum = rates.fold((0.0, 0.0), |sum, rates| (sum.0 + rates.0, sum.1 + rates.1));
+        (sum.0 / f64::from(ROUNDS), sum.1 / f64::from(ROUNDS))
     });
+    let silence = disturb(plan, agents, faults, watch);
     let seen = agents.seen();
-    let verdict = oracle::judge(&plan.url, &seen);
+    let verdict = oracle::judge(&plan.url, &seen, watch);
     Report {
         completed: seen.len(),
         refused: agents.refused(),
         injected: faults.injected(),
+        silence,
         throughput,
         verdict,
     }
+}
+
+/// Has agents talk while things go wrong, and returns the longest that no answer came after a fault was over.
+fn disturb(plan: &Plan, agents: &Agents<'_>, faults: &Faults<'_>, watch: &Watch) -> Duration {
+    let (begun, mut silence) = (Instant::now(), Duration::ZERO);
+    std::thread::scope(|scope| {
+        (0..plan.agents).for_each(|number| drop(scope.spawn(move || agents.talk(number, replicas::COUNT))));
+        for _ in 0..plan.count {
+            if begun.elapsed() > plan.time {
+                break;
+            }
+            watch.waits_for("answers before the next fault");
+            agents.wait_for(plan.answers, plan.pause);
+            let fault = faults.next();
+            watch.waits_for(format!("{fault:?} to be over"));
+            faults.inject(fault);
+            watch.waits_for(format!("an answer after {fault:?}"));
+            let over = Instant::now();
+            agents.wait_for(1, Duration::MAX);
+            silence = silence.max(over.elapsed());
+        }
+        watch.waits_for("agents to end what they are at");
+        agents.stop();
+    });
+    silence
 }

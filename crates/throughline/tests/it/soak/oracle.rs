@@ -1,6 +1,7 @@
 //! The oracle: knows what agents saw completed, and compares it with what the history has.
 
 use super::agents::Seen;
+use super::watch::Watch;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use throughline_core::{Entry, Kind, joined_text};
@@ -30,16 +31,20 @@ impl Verdict {
 }
 
 /// Compares what was seen with what is kept.
-pub fn judge(url: &str, seen: &[Seen]) -> Verdict {
+pub fn judge(url: &str, seen: &[Seen], watch: &Watch) -> Verdict {
     let store = Postgres::open(url, PostgresOptions::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut verdict = Verdict::default();
-        for seen in seen {
+        for (number, seen) in seen.iter().enumerate() {
+            if number % 1000 == 0 {
+                watch.waits_for(format!("the oracle, which has found {number} answers"));
+            }
             if let Err(what) = find(&store, seen, &mut verdict.duplicated).await {
                 verdict.lost.push(format!("{seen:?}: {what}"));
             }
         }
+        watch.waits_for("the check of everything");
         let checkup = store.check(Arc::new(|_| {})).await.unwrap();
         verdict.orphaned = checkup.orphans;
         verdict.wrong = checkup.wrong;

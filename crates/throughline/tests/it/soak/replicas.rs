@@ -1,5 +1,6 @@
 //! Three gateways over one database, and the simulated backend behind them.
 
+use super::Plan;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,11 @@ use std::sync::{Mutex, PoisonError};
 /// How many there are.
 pub const COUNT: usize = 3;
 
-/// How far the clock of each is off, in milliseconds.
+/// How far the clock of each is off, in milliseconds: whole seconds.
 const CLOCKS_OFF: [i64; COUNT] = [0, 20_000, -20_000];
+
+/// The library that puts it off.
+const CLOCK: &str = "clock.so";
 
 /// The gateways, and who answers them.
 pub struct Replicas {
@@ -23,9 +27,11 @@ pub struct Replicas {
 
 impl Replicas {
     /// Starts them, each at an address that it keeps.
-    pub fn start(folder: &Path, url: &str) -> Self {
+    pub fn start(plan: &Plan) -> Self {
+        let (folder, url) = (&plan.folder, &plan.url);
         let _ = std::fs::remove_dir_all(folder);
         std::fs::create_dir_all(folder).unwrap();
+        make_clock(folder);
         let (backend, address) =
             announced(command(folder).args(["sim", "--lenient", "--listen", "127.0.0.1:0"]));
         let room = |dialect: &str| {
@@ -43,18 +49,17 @@ impl Replicas {
         let free: Vec<TcpListener> = (0..COUNT).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let addresses: Vec<String> = free.iter().map(|free| free.local_addr().unwrap().to_string()).collect();
         drop(free);
-        let (folder, url) = (folder.to_owned(), url.to_owned());
-        let children =
-            (0..COUNT).map(|number| Mutex::new(serve(&folder, &url, &addresses[number], number))).collect();
-        Self { folder, url, addresses, children, backend }
+        let started = (0..COUNT).map(|number| Mutex::new(serve(folder, url, &addresses[number], number)));
+        let children = started.collect();
+        Self { folder: folder.clone(), url: url.clone(), addresses, children, backend }
     }
 
     /// Kills one with SIGKILL, and starts it again.
-    pub fn kill(&self, number: usize) {
+    pub fn kill(&self, number: usize) -> bool {
         let mut child = self.children[number].lock().unwrap_or_else(PoisonError::into_inner);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let killed = child.kill().is_ok() && child.wait().is_ok();
         *child = serve(&self.folder, &self.url, &self.addresses[number], number);
+        killed
     }
 }
 
@@ -76,12 +81,23 @@ fn command(folder: &Path) -> Command {
     command
 }
 
+fn make_clock(folder: &Path) {
+    let source = folder.join("clock.c");
+    std::fs::write(&source, include_str!("clock.c")).unwrap();
+    let library = folder.join(CLOCK);
+    let made =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
+    assert!(made.success(), "cc has not made {}", library.display());
+}
+
 #[expect(clippy::disallowed_methods, reason = "a database that is away is asked again after a while")]
 fn serve(folder: &Path, url: &str, address: &str, number: usize) -> Child {
     loop {
         let mut command = command(folder);
         command.args(["serve", "--listen", address]).env("SOAK_STORE", url);
-        command.env("THROUGHLINE_TEST_CLOCK_OFF_MS", CLOCKS_OFF[number].to_string());
+        command
+            .env("LD_PRELOAD", folder.join(CLOCK))
+            .env("SOAK_CLOCK_OFF_MS", CLOCKS_OFF[number].to_string());
         let (mut child, said) = announced(&mut command);
         if !said.is_empty() {
             return child;
