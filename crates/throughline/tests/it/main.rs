@@ -9,6 +9,7 @@ mod compact;
 mod config;
 mod convert;
 mod demo;
+mod deploy;
 mod doctor;
 mod documented;
 mod documents;
