@@ -1,8 +1,9 @@
 //! Whether appending and recognising stay as fast as the history grows: ratios of 100,000 exchanges to 10.
 //!
 //! `just bench` runs it, with a PostgreSQL of its own where there is one. What is measured is what a request
-//! costs: a durable append of an exchange with two entries, and finding the place of a resent history of twenty. A
-//! small history and a large one are measured in turn, so that whatever else the machine does falls on both.
+//! costs: finding the place of a resent history of twenty entries, and the two durable appends of an exchange as the
+//! gateway makes them: what was said and is sent, and what was answered, with the events of the provider. A small history
+//! and a large one are measured in turn, so that whatever else the machine does falls on both.
 
 #![expect(
     clippy::print_stdout,
@@ -12,10 +13,10 @@
 
 use std::time::{Duration, Instant};
 
-use throughline_core::{ConversationId, Dialect, Entry, EntryId, Role};
+use throughline_core::{ConversationId, Dialect, Entry, Role};
 use throughline_store::{
     Batch, Chain, Exchange, ExchangeId, Extension, History, Locate, Moment, NewConversation, Postgres,
-    PostgresOptions, Sqlite, SqliteOptions, Write, chains,
+    PostgresOptions, ProviderEvent, Sqlite, SqliteOptions, Write, chains,
 };
 
 const FEW: usize = 10;
@@ -28,7 +29,7 @@ const EXCHANGES: usize = 10;
 const AT_ONCE: usize = 500;
 
 /// How often each thing is measured; the middle one counts.
-const TIMES: usize = 301;
+const TIMES: usize = 1001;
 
 fn main() {
     let folder = std::env::temp_dir().join(format!("throughline-flat-{}", std::process::id()));
@@ -60,8 +61,9 @@ fn measure(name: &str, few: &dyn History, many: &dyn History) {
         fill(many, MANY).await;
         let append = async |store: &dyn History, time: usize| {
             // Conversations of their own, each begun by a measured append.
-            let (writes, _) = exchange(MANY * 10 + time * EXCHANGES);
-            store.append(Batch::durable(writes)).await.unwrap();
+            for writes in exchange(MANY * 10 + time * EXCHANGES) {
+                store.append(Batch::durable(writes)).await.unwrap();
+            }
         };
         let locate = async |store: &dyn History, of: &[Chain]| {
             let locate = Locate::Prefix { within: None, chains: of.to_vec() };
@@ -73,19 +75,16 @@ fn measure(name: &str, few: &dyn History, many: &dyn History) {
         let locates =
             medians(async |_| locate(few, &last_few).await, async |_| locate(many, &last_many).await).await;
         let ratio = |(few, many): (Duration, Duration)| many.as_secs_f64() / few.as_secs_f64();
-        println!(
-            "{name}: append {:.2} ({:?}), locate {:.2} ({:?})",
-            ratio(appends),
-            appends.1,
-            ratio(locates),
-            locates.1
-        );
+        for (what, times) in [("append", appends), ("locate", locates)] {
+            let (few, many) = times;
+            println!("{name}: {what} {:.2} ({few:?} of {FEW} exchanges, {many:?} of {MANY})", ratio(times));
+        }
     });
 }
 
 async fn fill(store: &dyn History, size: usize) {
     for from in (0..size).step_by(AT_ONCE) {
-        let writes = (from..size.min(from + AT_ONCE)).flat_map(|n| exchange(n).0).collect();
+        let writes = (from..size.min(from + AT_ONCE)).flat_map(exchange).flatten().collect();
         store.append(Batch::relaxed(writes)).await.unwrap();
     }
     // What was only with the operating system goes to the disk before anything is measured.
@@ -117,26 +116,40 @@ fn entries(n: usize) -> [Entry; 2] {
     ]
 }
 
-/// What an exchange writes, and the last entry of it.
-fn exchange(n: usize) -> (Vec<Write>, EntryId) {
+/// What an exchange writes: before it is sent, and when it is answered.
+fn exchange(n: usize) -> [Vec<Write>; 2] {
     let first = n - n % EXCHANGES;
-    let conversation = ConversationId::new(format!("conv_{first}"));
-    let mut before = Extension::new(conversation.clone(), None, Moment(n as i64));
+    let (conversation, at) = (ConversationId::new(format!("conv_{first}")), Moment(n as i64));
+    let mut before = Extension::new(conversation.clone(), None, at);
     (first..n).for_each(|earlier| before.extend(&entries(earlier)));
     let id = ExchangeId::new(format!("x{n}"));
-    let mut growth =
-        Extension::new(conversation.clone(), before.tip(), Moment(n as i64)).of_exchange(id.clone());
-    growth.extend(&entries(n));
-    let tip = growth.tip().unwrap();
+    let [question, answer] = entries(n);
+    let mut asked = Extension::new(conversation.clone(), before.tip(), at).of_exchange(id.clone());
+    asked.extend(&[question]);
+    let mut answered = Extension::new(conversation.clone(), asked.tip(), at).of_exchange(id.clone());
+    answered.extend(&[answer]);
     let new = NewConversation {
         id: conversation.clone(),
-        at: Moment(n as i64),
+        at,
         identified: "bench".into(),
         title: None,
         keys: Vec::new(),
     };
-    let begun = Exchange::begun(id, conversation, Dialect::Chat, Moment(n as i64));
-    (vec![Write::Conversation(new), Write::Exchange(begun.into()), Write::Entries(growth)], tip)
+    let begun = Exchange::begun(id.clone(), conversation, Dialect::Chat, at);
+    let ended = Exchange { ended: Some(at), after: answered.tip(), ..begun.clone() };
+    let said = |kind: &str| format!("{{\"{kind}\":\"{} of a history\"}}", n.wrapping_mul(0x9e37_79b9));
+    let event = |part: usize| ProviderEvent { at, name: None, data: said(&format!("delta{part}")).into() };
+    let sent = Write::Sent { exchange: id.clone(), attempt: 0, body: said("messages").into() };
+    let events = Write::Events { exchange: id.clone(), attempt: 0, events: (0..4).map(event).collect() };
+    [
+        vec![Write::Conversation(new), Write::Exchange(begun.into()), Write::Entries(asked), sent],
+        vec![
+            Write::Exchange(ended.into()),
+            Write::Entries(answered),
+            events,
+            Write::Answer { exchange: id, json: said("answer").into() },
+        ],
+    ]
 }
 
 /// The chains of the conversation up to an exchange, and of something new.
