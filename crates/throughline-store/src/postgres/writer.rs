@@ -219,13 +219,20 @@ impl Writer {
 
     /// Asks the server whether the transaction was committed whose commit was under way when the connection was lost.
     ///
-    /// It holds the writer's row until its end. Whoever gets hold of that sees whether its mark is there, for good.
+    /// It holds the writer's row until its end. Whoever gets hold of that sees whether its mark is there, for good. A
+    /// row that nobody sees may be one that it is about to write, so the place of the row is taken in any case.
     async fn was_committed(&mut self, process: i32, deadline: Instant) -> Result<bool, StoreError> {
-        const MARK: &str = "SELECT groups FROM writers WHERE id = $1::text::uuid FOR SHARE NOWAIT";
+        const WAIT_BRIEFLY: &str = "SELECT set_config('lock_timeout', '50ms', false)";
+        const MARK: &str = "INSERT INTO writers VALUES ($1::text::uuid, 0, now())
+            ON CONFLICT (id) DO UPDATE SET at = excluded.at RETURNING groups";
         const END: &str = "SELECT pg_terminate_backend($1)";
         loop {
             let mut connection = self.pool.open().await?;
-            match connection.query(MARK, &[&self.id]).await {
+            let asked = async {
+                connection.query(WAIT_BRIEFLY, &[]).await?;
+                connection.query(MARK, &[&self.id]).await
+            };
+            match asked.await {
                 Ok(rows) => {
                     let last = rows.first().map(|row| row.try_get::<_, i64>(0)).transpose();
                     return Ok(last.map_err(Failure::from)? == Some(self.begun));
