@@ -32,8 +32,10 @@ struct Migration {
 pub(super) const SCHEMA: u32 = MIGRATIONS.len() as u32;
 
 const WAL_BYTES_KEPT: i64 = 64 << 20;
-/// Each entry goes to places in three indexes that are anywhere: those of some hundred thousand entries fit into memory.
-const WRITER_CACHE_KIB: i64 = 64 << 10;
+/// Small on purpose. When the tree of an index is balanced, SQLite looks through its whole cache at the commit, and a
+/// history with digests for keys is balanced at every fifth: with 64 MiB that took a millisecond each time, far more than
+/// it takes to have a page from the operating system again.
+const WRITER_CACHE_KIB: i64 = 4 << 10;
 
 const CACHED_STATEMENTS: usize = 64;
 
