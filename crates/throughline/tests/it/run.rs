@@ -327,6 +327,43 @@ fn replay_shows_what_other_settings_would_have_sent() {
 }
 
 #[test]
+fn one_flipped_bit_in_the_database_is_told_by_the_check_and_by_the_replay() {
+    let scene = Scene::new("flipped", "chat", &mending());
+    let run = scene.run(&["--approve", "all", "Mend add.sh"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let id = run.stderr.split("conversation ").nth(1).unwrap().trim();
+    let database = rusqlite::Connection::open(scene.folder.join("data/history.db")).unwrap();
+    let change = |table: &str, n: i64, bytes: &[u8]| {
+        let sql = format!("UPDATE {table} SET bytes = ?2 WHERE n = ?1");
+        assert_eq!(database.execute(&sql, (n, bytes)).unwrap(), 1);
+    };
+    // What was sent, and what came: a replay reads all of it.
+    for table in ["bodies", "events"] {
+        let sql = format!("SELECT n, bytes FROM {table} ORDER BY n");
+        let rows = database
+            .prepare(&sql)
+            .unwrap()
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+            .collect::<Result<Vec<(i64, Vec<u8>)>, _>>()
+            .unwrap();
+        assert!(rows.len() >= 5, "{table}: {}", rows.len());
+        for (n, bytes) in rows {
+            let mut flipped = bytes.clone();
+            flipped[bytes.len() / 2] ^= 1;
+            change(table, n, &flipped);
+            let (check, replay) =
+                (scene.throughline(&["store", "check"]), scene.throughline(&["replay", id]));
+            assert_eq!(check.code, 1, "{table} {n}: {}{}", check.stdout, check.stderr);
+            assert!([1, 2, 4].contains(&replay.code), "{table} {n}: {}{}", replay.stdout, replay.stderr);
+            change(table, n, &bytes);
+        }
+    }
+    assert_eq!(scene.throughline(&["store", "check"]).code, 0, "as it was, it is sound");
+    assert_eq!(scene.throughline(&["replay", id]).code, 0, "and identical");
+}
+
+#[test]
 fn tools_of_an_mcp_server_are_run_kept_and_replayed_without_it() {
     let server = Path::new(env!("CARGO_BIN_EXE_throughline")).with_file_name("examples").join("mcp_server");
     assert!(
