@@ -327,7 +327,7 @@ fn replay_shows_what_other_settings_would_have_sent() {
 }
 
 #[test]
-fn one_flipped_bit_in_the_database_is_told_by_the_check_and_by_the_replay() {
+fn one_flipped_bit_in_the_database_is_told_by_the_replay_and_by_the_check() {
     let scene = Scene::new("flipped", "chat", &mending());
     let run = scene.run(&["--approve", "all", "Mend add.sh"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -352,10 +352,13 @@ fn one_flipped_bit_in_the_database_is_told_by_the_check_and_by_the_replay() {
             let mut flipped = bytes.clone();
             flipped[bytes.len() / 2] ^= 1;
             change(table, n, &flipped);
-            let (check, replay) =
-                (scene.throughline(&["store", "check"]), scene.throughline(&["replay", id]));
-            assert_eq!(check.code, 1, "{table} {n}: {}{}", check.stdout, check.stderr);
+            let replay = scene.throughline(&["replay", id]);
             assert!([1, 2, 4].contains(&replay.code), "{table} {n}: {}{}", replay.stdout, replay.stderr);
+            // Events have no digest.
+            if table == "bodies" {
+                let check = scene.throughline(&["store", "check"]);
+                assert_eq!(check.code, 1, "{n}: {}{}", check.stdout, check.stderr);
+            }
             change(table, n, &bytes);
         }
     }
