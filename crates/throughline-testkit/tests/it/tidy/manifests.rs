@@ -96,6 +96,14 @@ fn integration_tests_of_a_crate_are_one_binary() {
     assert_none(&findings);
 }
 
+/// Several crates have programs; without this, `cargo run` as the README has it only says so.
+#[test]
+fn one_crate_says_what_cargo_run_means() {
+    let says = |krate: &String| manifest(krate).lines().any(|line| line.starts_with("default-run = "));
+    let saying: Vec<String> = crate_names().into_iter().filter(says).collect();
+    assert_eq!(saying, ["throughline"]);
+}
+
 #[test]
 fn dependencies_are_read_from_every_kind_of_table() {
     let manifest = "\
