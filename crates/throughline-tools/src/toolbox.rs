@@ -133,6 +133,12 @@ impl Toolbox {
     ///
     /// It ends within its time limit, and soon after it is called off. Dropping the future ends a command too.
     pub async fn run(&self, call: &Call, context: &Context) -> Outcome {
+        if context.cancel.is_cancelled() {
+            return Outcome {
+                kind: OutcomeKind::Cancelled,
+                ..Outcome::failed("the call was called off before it began")
+            };
+        }
         match call {
             Call::Bash(bash) => self.shell.run(&self.workdir, &self.limits, bash, context).await,
             #[cfg(feature = "mcp")]
@@ -167,18 +173,19 @@ impl Toolbox {
         let own = self.limits.file_time_max;
         let limit = context.time_limit.map_or(own, |limit| limit.min(own));
         // The work is always waited for: what it has begun to write must not go on behind the caller's back.
-        let (joined, kind) = tokio::select! {
-            joined = &mut running => (joined, OutcomeKind::Done),
-            () = context.cancel.cancelled() => (running.await, OutcomeKind::Cancelled),
+        let joined = tokio::select! {
+            joined = &mut running => joined,
             () = tokio::time::sleep(limit) => {
                 stop.cancel();
-                (running.await, OutcomeKind::TimedOut)
+                running.await
             }
         };
         let (mut outcome, cut_short) =
             joined.unwrap_or_else(|error| (Outcome::failed(format!("the tool broke: {error}")), false));
-        if cut_short && kind != OutcomeKind::Done {
-            outcome.kind = kind;
+        // The work alone knows whether it was stopped: it may be over before anybody here has seen why.
+        if cut_short {
+            outcome.kind =
+                if context.cancel.is_cancelled() { OutcomeKind::Cancelled } else { OutcomeKind::TimedOut };
         }
         outcome
     }

@@ -63,12 +63,6 @@ impl Shell {
             Ok((inner, _)) => workdir.root().join(inner),
             Err(error) => return Outcome::failed(error.to_string()),
         };
-        if context.cancel.is_cancelled() {
-            return Outcome {
-                kind: OutcomeKind::Cancelled,
-                ..Outcome::failed("the call was called off before it began")
-            };
-        }
         let mut child = match self.command(workdir.root(), &cwd, &call.command).spawn() {
             Ok(child) => child,
             Err(error) => return Outcome::failed(format!("the command cannot be started: {error}")),

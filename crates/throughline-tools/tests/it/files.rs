@@ -212,6 +212,21 @@ async fn a_call_that_is_called_off_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_called_off_at_any_moment_is_done_or_says_so() {
+    let bench = Bench::new();
+    for round in 0..200 {
+        let context = Context::default();
+        let name = format!("{round}");
+        let call = bench.call_in("write", json!({"path": name, "content": "x"}), &context);
+        // The work has begun on another thread when this calls it off, and may be anywhere.
+        let (outcome, ()) = tokio::join!(call, async { context.cancel.cancel() });
+        let written = bench.names(".").contains(&name);
+        let expected = if written { OutcomeKind::Done } else { OutcomeKind::Cancelled };
+        assert_eq!(outcome.kind, expected, "{}", told(&outcome));
+    }
+}
+
+#[tokio::test]
 async fn the_same_call_gives_the_same_bytes() {
     let bench = Bench::new();
     bench.put("a.rs", "fn main() {}\n").put("b/c.rs", "fn other() {}\n");
