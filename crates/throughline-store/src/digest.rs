@@ -25,6 +25,8 @@ pub(crate) enum Domain {
     Chain,
     /// An entry and everything before it.
     Node,
+    /// What has no name of its own: events and answers.
+    Content,
 }
 
 /// Takes a digest of several pieces, each set off from the next by its length.
@@ -74,8 +76,8 @@ impl Digest {
 impl Digester {
     pub fn new(domain: Domain) -> Self {
         // Deriving the key of a domain costs as much as a small digest, so each is derived once.
-        static KEYED: LazyLock<[blake3::Hasher; 5]> = LazyLock::new(|| {
-            [Domain::Record, Domain::Body, Domain::Saying, Domain::Chain, Domain::Node]
+        static KEYED: LazyLock<[blake3::Hasher; 6]> = LazyLock::new(|| {
+            [Domain::Record, Domain::Body, Domain::Saying, Domain::Chain, Domain::Node, Domain::Content]
                 .map(|domain| blake3::Hasher::new_derive_key(domain.context()))
         });
         Self(KEYED[domain as usize].clone())
@@ -107,6 +109,7 @@ impl Domain {
             Self::Saying => "throughline 2026 saying",
             Self::Chain => "throughline 2026 chain",
             Self::Node => "throughline 2026 node",
+            Self::Content => "throughline 2026 content",
         }
     }
 }

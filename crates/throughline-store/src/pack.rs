@@ -5,6 +5,9 @@
 //! stands between is mostly entries that are in the history already, in the same words or in those of another
 //! dialect: their records, its sources, are the dictionary that it is compressed with. Where a client changes
 //! something near the beginning as well, comparing ends is not enough, and the base is the dictionary.
+//!
+//! Records and requests are named by their digest, which tells damage. What has no such name is packed with its
+//! digest behind it, and is read only if that is right.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,6 +15,7 @@ use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::StoreError;
+use crate::digest::{Digest, Domain};
 
 /// How bytes are packed; part of the stored format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +28,10 @@ pub(crate) enum Codec {
     ZstdBased = 2,
     /// Compressed, with the sources as dictionary.
     ZstdSourced = 3,
+    /// As they are, with their digest behind them.
+    PlainDigested = 4,
+    /// Compressed, with the digest of that behind them.
+    ZstdDigested = 5,
 }
 
 /// Packed bytes.
@@ -92,6 +100,16 @@ pub(crate) fn pack(bytes: &[u8]) -> Packed<'_> {
     }
 }
 
+/// Packs bytes that no name of theirs vouches for.
+pub(crate) fn pack_digested(bytes: &[u8]) -> Packed<'static> {
+    let packed = pack(bytes);
+    let codec = if packed.codec == Codec::Plain { Codec::PlainDigested } else { Codec::ZstdDigested };
+    let mut digested = packed.bytes.into_owned();
+    let digest = Digest::of(Domain::Content, &digested);
+    digested.extend_from_slice(digest.bytes());
+    Packed { codec, size: bytes.len(), bytes: Cow::Owned(digested) }
+}
+
 /// Unpacks bytes that were packed without a base.
 pub(crate) fn unpack(codec: i64, size: usize, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     unpack_with(&[], codec, size, bytes)
@@ -147,12 +165,23 @@ fn unpack_with(dictionary: &[u8], codec: i64, size: usize, bytes: Vec<u8>) -> Re
         1 => decompress(&bytes, size),
         2 | 3 => Decompressor::with_dictionary(dictionary)
             .and_then(|mut decompressor| decompressor.decompress(&bytes, size)),
+        4 | 5 => return unpack_digested(codec, size, bytes),
         _ => return Err(damaged("has an unknown codec")),
     };
     match unpacked {
         Ok(unpacked) if unpacked.len() == size => Ok(unpacked),
         _ => Err(damaged("cannot be unpacked")),
     }
+}
+
+fn unpack_digested(codec: i64, size: usize, mut bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+    let end = bytes.len().saturating_sub(Digest::BYTES);
+    if Digest::from_slice(&bytes[end..]) != Some(Digest::of(Domain::Content, &bytes[..end])) {
+        return Err(StoreError::Damaged("packed content is not what its digest says".to_owned()));
+    }
+    bytes.truncate(end);
+    let inner = if codec == Codec::PlainDigested as i64 { Codec::Plain } else { Codec::Zstd };
+    unpack(inner as i64, size, bytes)
 }
 
 fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -230,6 +259,21 @@ mod tests {
         assert!(delta.middle.bytes.len() < 40);
         let middle = (3, delta.middle.size, delta.middle.bytes.to_vec());
         assert_eq!(undelta(&known, &record, (delta.head, delta.tail), middle).unwrap(), new);
+    }
+
+    #[test]
+    fn one_bit_that_is_wrong_is_told_by_the_digest() {
+        for content in [&b"{\"id\":\"short\"}"[..], &b"{\"id\":\"long\"}".repeat(40), &noise(500, 1), b""] {
+            let packed = pack_digested(content);
+            let (codec, size) = (packed.codec as i64, packed.size);
+            assert_eq!(unpack(codec, size, packed.bytes.to_vec()).unwrap(), content);
+            for bit in 0..packed.bytes.len() * 8 {
+                let mut flipped = packed.bytes.to_vec();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(unpack(codec, size, flipped).is_err(), "bit {bit} of {}", packed.bytes.len());
+            }
+            assert!(unpack(codec, size, b"too short".to_vec()).is_err());
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::digest::{Digest, Domain};
 use crate::events::encode_events;
-use crate::pack::{Packed, pack};
+use crate::pack::{Packed, pack, pack_digested};
 use crate::record::Blob;
 use crate::{Batch, Write};
 
@@ -77,8 +77,8 @@ fn blobs(write: &Write) -> impl Iterator<Item = &Blob> {
 
 fn piece(write: &Write) -> Option<Piece> {
     match write {
-        Write::Events { events, .. } => Some(Piece::Packed(pack(&encode_events(events)).into_owned())),
-        Write::Answer { json, .. } => Some(Piece::Packed(pack(json.as_bytes()).into_owned())),
+        Write::Events { events, .. } => Some(Piece::Packed(pack_digested(&encode_events(events)))),
+        Write::Answer { json, .. } => Some(Piece::Packed(pack_digested(json.as_bytes()))),
         Write::Sent { body, .. } => Some(Piece::Digest(Digest::of(Domain::Body, body))),
         _ => None,
     }

@@ -5,7 +5,8 @@ use super::failure::Failure;
 use crate::StoreError;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [&str; 2] = [include_str!("schema-1.sql"), include_str!("schema-2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// The version that this program writes.
 pub(super) const SCHEMA: i32 = MIGRATIONS.len() as i32;

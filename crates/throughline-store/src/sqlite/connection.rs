@@ -12,10 +12,11 @@ use crate::StoreError;
 use crate::record::envelope_of;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { sql: include_str!("schema-1.sql"), then: None },
     Migration { sql: include_str!("schema-2.sql"), then: Some(note_envelopes) },
     Migration { sql: include_str!("schema-3.sql"), then: Some(index_all) },
+    Migration { sql: include_str!("schema-4.sql"), then: None },
 ];
 
 /// What is done once the tables are there.

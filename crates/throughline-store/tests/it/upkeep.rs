@@ -123,7 +123,7 @@ fn a_sound_history_in_postgresql_is_found_sound() {
 }
 
 /// What somebody does behind the store's back, and what the check says about it.
-const DAMAGE: [(&str, &str); 9] = [
+const DAMAGE: [(&str, &str); 10] = [
     ("UPDATE blobs SET bytes = zeroblob(length(bytes)) WHERE n = 3", "record"),
     ("DELETE FROM blobs WHERE n = (SELECT record FROM nodes WHERE n = 5)", "its record is not there"),
     ("UPDATE nodes SET parent = 1 WHERE n = 9", "its id does not follow"),
@@ -132,6 +132,7 @@ const DAMAGE: [(&str, &str); 9] = [
     ("DELETE FROM bodies WHERE n = 4", "request"),
     ("UPDATE bodies SET head = head + 1 WHERE n = 7", "request"),
     ("UPDATE events SET bytes = x'00' WHERE n = 2", "events of x1"),
+    ("UPDATE answers SET bytes = zeroblob(length(bytes)) WHERE exchange = 3", "is not what its digest says"),
     ("DELETE FROM exchanges WHERE n = 6", "its exchange is not there"),
 ];
 

@@ -131,7 +131,8 @@ fn a_postgresql_that_is_there_is_told_of() {
     let run = doctor(&folder, &[]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("ok     history: PostgreSQL "), "{}", run.stdout);
-    assert!(run.stdout.contains("opens; format 2, "), "{}", run.stdout);
+    let format = format!("opens; format {}, ", throughline_store::Postgres::FORMAT);
+    assert!(run.stdout.contains(&format), "{}", run.stdout);
     let password = url.split(['@', ':']).nth(2).unwrap();
     assert!(!run.stdout.contains(password), "{}", run.stdout);
 }
