@@ -85,8 +85,9 @@ impl Cancelling {
     pub fn new() -> Self {
         let token = CancellationToken::new();
         let called_off = token.clone();
+        let once = stop();
         let listening = tokio::spawn(async move {
-            stop().await;
+            once.await;
             let again = stop();
             called_off.cancel();
             crate::output::remark("stopping; once more stops it at once");

@@ -9,6 +9,7 @@ use super::relay::{Relay, Terms, rename};
 use super::{Running, broken_off, unrecorded};
 use crate::background::{Job, UnderWay};
 use crate::capability::Form;
+use crate::drain::Hold;
 use crate::elsewhere;
 use crate::gateway::now;
 use crate::ingress::reject::{own, reject};
@@ -66,13 +67,14 @@ impl Running {
             self.head(Body::from(queued), "application/json")
         };
         elsewhere::tend(&self.gateway, &id, &under_way.job);
-        tokio::spawn(self.drive(under_way));
+        // Held from here on: between now and the first poll of the task, the gateway may be told to stop.
+        let hold = self.gateway.drain.hold();
+        tokio::spawn(self.drive(under_way, hold));
         response
     }
 
     /// Brings the answer to its end, one way or another.
-    async fn drive(mut self, under_way: UnderWay) {
-        let _held = self.gateway.drain.hold();
+    async fn drive(mut self, under_way: UnderWay, _held: Hold) {
         let job = Arc::clone(&under_way.job);
         let opened = tokio::select! {
             opened = self.seek() => opened.map_err(Ending::Failed),
@@ -127,6 +129,8 @@ impl Running {
                 continue;
             }
             tokio::select! {
+                // Even where the backend always has something to say.
+                biased;
                 () = job.called_off() => relay.call_off(&mut out),
                 _ = pump(&mut answered, &mut relay, &mut out) => {}
             }

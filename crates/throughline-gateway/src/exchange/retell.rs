@@ -9,7 +9,7 @@
 use super::Running;
 use super::aside::{self, Aside, AsideError, SUMMARY};
 use crate::config::HandoverSummary;
-use crate::drain::Drain;
+use crate::drain::{Drain, Hold};
 use crate::egress::{Egress, Presented};
 use crate::gateway::now;
 use crate::privacy::Privacy;
@@ -150,7 +150,9 @@ impl Running {
             exchange: self.recorder.exchange().clone(),
             decided_for,
         };
-        tokio::spawn(retelling.run());
+        // Held from here on: between now and the first poll of the task, the gateway may be told to stop.
+        let hold = self.gateway.drain.hold();
+        tokio::spawn(retelling.run(hold));
     }
 
     /// Says whether a model is wanted for summaries.
@@ -176,10 +178,11 @@ impl Running {
 }
 
 impl Retelling {
-    async fn run(mut self) {
-        let _hold = self.drain.hold();
+    async fn run(mut self, _held: Hold) {
         let (drain, lasts) = (Arc::clone(&self.drain), self.lasts);
         let told = tokio::select! {
+            // Words that are there are kept.
+            biased;
             told = tokio::time::timeout(lasts, self.tell()) => told.unwrap_or(Err(RetellError::TooLong)),
             () = drain.stopping() => Err(RetellError::Stopping),
         };

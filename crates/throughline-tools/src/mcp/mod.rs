@@ -180,6 +180,8 @@ impl Server {
         let own = self.settings.call_time_max;
         let limit = context.time_limit.map_or(own, |limit| limit.min(own));
         tokio::select! {
+            // What is known is told, even if it was called off at the same moment.
+            biased;
             outcome = self.call(limits, call) => outcome,
             () = context.cancel.cancelled() => {
                 Outcome { kind: OutcomeKind::Cancelled, ..Outcome::failed("the call was called off; what it did by then is not known") }

@@ -23,6 +23,9 @@ use tokio::task::JoinHandle;
 /// arrive after that.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// How long a launcher may take to say what it can do; it may be the first program that a slow disk is asked for.
+const PROBE_TIME_MAX: Duration = Duration::from_secs(15);
+
 /// Output that is being read.
 struct Reading {
     capture: Arc<Mutex<Capture>>,
@@ -41,8 +44,9 @@ pub(super) async fn probe(launcher: &Launcher) -> io::Result<Confinement> {
     let Launcher::Confined { program, arguments } = launcher else { return Ok(direct_confinement()) };
     let mut command = Command::new(program);
     command.args(arguments).arg(confined::PROBE).env_clear().stdin(Stdio::null()).kill_on_drop(true);
-    let output =
-        tokio::time::timeout(GRACE, command.output()).await.map_err(|_| io::ErrorKind::TimedOut)??;
+    let output = tokio::time::timeout(PROBE_TIME_MAX, command.output())
+        .await
+        .map_err(|_| io::ErrorKind::TimedOut)??;
     let answer = String::from_utf8_lossy(&output.stdout);
     confined::read_probe(answer.trim()).ok_or_else(|| {
         let what = format!("{} does not answer as a launcher of commands", program.display());
@@ -108,6 +112,8 @@ impl Shell {
         let guard = (!supervised).then(|| group.guard());
         let control = child.stdin.take();
         let end = tokio::select! {
+            // One that has ended has ended, even if it was called off at the same moment.
+            biased;
             status = child.wait() => status.map_or(End::Cancelled, End::Exited),
             () = tokio::time::sleep(limit) => End::TimedOut,
             () = context.cancel.cancelled() => End::Cancelled,
