@@ -211,18 +211,20 @@ fn secrets_are_not_shown() {
 #[tokio::test]
 async fn a_server_ends_with_the_toolbox() {
     let bench = connected(stdio()).await;
-    let own = format!(" {} ", std::process::id());
-    // By the name, the state and the parent of every process.
+    // By the state and the parent of every process of that name.
+    let is_ours = |stat: &String| {
+        let fields = stat.split_once(" (mcp_server) ").map(|(_, rest)| rest.split(' '));
+        let (state, parent) = fields.map_or((None, None), |mut it| (it.next(), it.next()));
+        state != Some("Z") && parent == Some(&std::process::id().to_string())
+    };
     let servers = || {
         let processes = std::fs::read_dir("/proc").expect("there is a list of processes");
         let stats = processes.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("stat")).ok());
-        let ours =
-            stats.filter(|it| it.contains("(mcp_server) ") && !it.contains(") Z ") && it.contains(&own));
-        ours.count()
+        stats.filter(is_ours).count()
     };
     assert_eq!(servers(), 1);
     drop(bench);
     while servers() > 0 {
-        tokio::task::yield_now().await;
+        crate::shell::pause().await;
     }
 }

@@ -12,7 +12,6 @@ mod scenes;
 use crate::house::{House, Room};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
 use throughline_core::{ConversationId, Dialect, Entry, Kind, Outcome, Text, joined_text};
 use throughline_gateway::config::Approve;
@@ -178,9 +177,8 @@ impl Stage {
 }
 
 pub fn workbench(dir: &TempDir, approve: Approve) -> Workbench {
-    // Nothing waits in a test: a command that takes longer than this has run into its limit.
-    let limits = Limits { command_time: Duration::from_millis(300), ..Limits::default() };
-    let toolbox = Toolbox::new(Workdir::open(dir.path()).unwrap(), limits, Shell::direct().unwrap());
+    let toolbox =
+        Toolbox::new(Workdir::open(dir.path()).unwrap(), Limits::default(), Shell::direct().unwrap());
     Workbench::new(toolbox, approve, Box::new(Absent))
 }
 

@@ -97,7 +97,7 @@ async fn what_cannot_be_done_is_told_to_the_model() {
             call("read", json!({"path": 7})),
             call("read", json!({"path": "../outside"})),
             call("read", json!({"path": "missing.txt"})),
-            call("bash", json!({"command": "exec sleep 60"})),
+            call("bash", json!({"command": "exec sleep 60", "timeout_ms": 100})),
         ]);
         let stage = Stage::new(dialect, json!([{"calls": calls}, {"text": "I see."}])).await;
         let (finished, log) = stage.run("Try").await;

@@ -97,7 +97,7 @@ impl Browser {
             "new Promise((done) => {{ const look = () => {{ let held = false; \
              try {{ held = {expression}; }} catch {{ }} \
              if (held) done(true); else requestAnimationFrame(look); }}; look(); \
-             setTimeout(() => done(false), 20000); }})"
+             setTimeout(() => done(false), 60000); }})"
         );
         let held = self.value(&waiting).await;
         if held != true {

@@ -97,6 +97,9 @@ const NAMELESS: &str = r#"[...document.querySelectorAll("button, a[href], input,
 async fn everything_can_be_read_in_both_themes_and_has_a_name() {
     let Some(mut scene) = Scene::set("looks").await else { return };
     scene.browser.value(WORK).await;
+    // What is being answered breathes, and is faint while it does.
+    scene.browser.until("document.querySelector('.listed')?.textContent.includes('6 exchanges')").await;
+    scene.browser.until("!document.querySelector('.answering')").await;
     let places = [
         ("#/", ".listed"),
         ("#/c/bakery", ".pair"),

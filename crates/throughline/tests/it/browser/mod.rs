@@ -351,14 +351,14 @@ async fn backends_are_switched_and_keys_and_themes_work() {
 /// Shows each view on a phone; nothing sticks out of it.
 async fn fits_a_narrow_window(scene: &mut Scene) {
     scene.browser.size(390, 800).await;
-    for (hash, name) in [
-        ("#/", "narrow-list"),
-        ("#/c/bakery", "narrow-timeline"),
-        ("#/c/bakery/seen/4", "narrow-seen"),
-        ("#/backends", "narrow-backends"),
+    for (hash, name, shown) in [
+        ("#/", "narrow-list", ".listed"),
+        ("#/c/bakery", "narrow-timeline", ".pair"),
+        ("#/c/bakery/seen/4", "narrow-seen", ".rows .row"),
+        ("#/backends", "narrow-backends", ".learned"),
     ] {
         scene.show(hash).await;
-        scene.browser.until("document.querySelector('[data-row]') !== null").await;
+        scene.browser.until(&format!("document.querySelector({shown:?}) !== null")).await;
         let sticks_out = scene.browser.value("document.documentElement.scrollWidth - innerWidth").await;
         assert!(sticks_out.as_i64() <= Some(0), "{hash}: {sticks_out} pixels");
         scene.picture(name).await;

@@ -23,9 +23,10 @@ async fn a_run_is_replayed_and_its_first_difference_shown() {
         .unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     // It appears although nobody asked, and although it was another process.
-    scene.browser.until("document.querySelector('.listed')?.textContent.includes('notes.txt')").await;
+    let over = "document.querySelector('.listed .outcome')?.textContent.includes('completed')";
+    scene.browser.until(over).await;
     let listed = scene.text(".listed").await;
-    assert!(listed.contains("completed") && listed.contains("1 call") && listed.contains('$'), "{listed}");
+    assert!(listed.contains("notes.txt") && listed.contains("1 call") && listed.contains('$'), "{listed}");
     scene.browser.click(".listed").await;
     scene.browser.until("document.querySelectorAll('.step').length === 2").await;
     assert!(scene.text(".step .call").await.contains("read"));
