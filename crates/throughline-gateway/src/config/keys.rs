@@ -195,14 +195,16 @@ pub fn names_below(parent: &str) -> Vec<&'static str> {
     names
 }
 
-/// Returns the one of `names` that `wrong` was probably meant to be.
+/// Returns the one of `names` that `wrong` was probably meant to be: at least half of it must be there.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let tolerated = (wrong.chars().count() / 3).max(2);
     names
         .into_iter()
         .map(|name| (distance(&wrong.to_lowercase(), name), name))
-        .filter(|(distance, _)| *distance <= tolerated)
+        .filter(|(distance, name)| {
+            *distance <= tolerated && 2 * distance <= wrong.chars().count().max(name.chars().count())
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
@@ -240,6 +242,10 @@ mod tests {
         }
         assert_eq!(nearest("kitchen", names_below("")), None);
         assert_eq!(nearest("baseurl", names_below("backends[]")), Some("base_url"));
+        assert_eq!(
+            (nearest("zz", ["a", "glm"]), nearest("aa", ["a"]), nearest("glm", ["gpt"])),
+            (None, Some("a"), None)
+        );
     }
 
     #[test]
