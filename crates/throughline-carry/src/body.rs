@@ -31,7 +31,7 @@ pub fn write_body(dialect: Dialect, told: &[Told], model: Option<Text>) -> (Stri
     let rules = Rules { assistant_last: true, ..Rules::of_dialect(dialect) };
     let from = told.iter().rposition(|told| matches!(told.entry.kind, Kind::Summarised(_))).unwrap_or(0);
     let placed = |told: &Told| Entry {
-        place: Some(Place { message: told.number, block: None }),
+        place: told.number.map(|message| Place { message, block: None }),
         ..told.entry.clone()
     };
     let entries: Vec<Entry> = told[from..].iter().map(placed).collect();

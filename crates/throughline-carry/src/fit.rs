@@ -1,12 +1,13 @@
 //! Making a branch fit another agent: what it cannot take is left out or retold, and reported entry by entry.
 
 use crate::claude_code::SYNTHETIC;
-use crate::{Agent, Millis, codex, tools};
+use crate::{Agent, Millis, codex, opencode, tools};
 use std::collections::BTreeMap;
 use throughline_core::{
-    Action, Ask, Call, Dialect, Entry, ForeignReasoning, Input, Kind, Origin, Part, Place, Report, Role,
-    Rules, Said, Target, Text, joined_text, prepare,
+    Action, Ask, Call, Change, Dialect, Entry, ForeignReasoning, Input, Kind, Origin, Outcome, Part, Place,
+    Prompt, Report, Return, Role, Rules, Said, Subject, Target, Text, joined_text, prepare,
 };
+use throughline_wire::encode_request;
 
 /// An entry of a branch, and when it was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub struct Told {
     pub entry: Entry,
     /// When.
     pub at: Millis,
-    /// Its number in the branch, by which reports name it.
-    pub number: u32,
+    /// Its number in the branch, by which reports name it; none for what a plan put in.
+    pub number: Option<u32>,
 }
 
 /// An entry as an agent will be given it.
@@ -45,14 +46,15 @@ pub fn fit(told: &[Told], to: Agent, mut report: Report) -> Fitted {
     let mut summaries = Vec::new();
     let mut entries = Vec::with_capacity(told.len());
     for Told { entry, number, .. } in told {
-        let place = Some(Place { message: *number, block: None });
+        let place = number.map(|message| Place { message, block: None });
         let entry = Entry { place, ..entry.clone() };
         if let Some(reason) = is_not_carried(&entry, to) {
             report.entry(Action::Dropped, place, reason);
             continue;
         }
+        // A digest that a plan put in stands for calls, and hides nothing: what the user said is still shown.
         if matches!(entry.kind, Kind::Summarised(_)) {
-            summaries.push(place);
+            summaries.extend(place);
         }
         entries.push(adapted(entry, to, &mut report));
     }
@@ -67,9 +69,26 @@ pub fn fit(told: &[Told], to: Agent, mut report: Report) -> Fitted {
     let (prompt, of_prompt) = prepare(&ask, &target);
     report.strategy = of_prompt.strategy;
     report.changes.extend(of_prompt.changes);
+    let prompt = in_writing(prompt, to, &mut report);
     report.sort();
     let entries = dated(prompt.entries, told, &summaries);
     Fitted { entries, report }
+}
+
+/// Reports what becomes of the entries when they are written in the agent's form.
+fn in_writing<'a>(mut prompt: Prompt<'a>, to: Agent, report: &mut Report) -> Prompt<'a> {
+    if to == Agent::Opencode {
+        opencode::note_losses(&prompt.entries, report);
+        return prompt;
+    }
+    let mut written = Report::default();
+    // The last message of a request loses the white space at its end; that of a session is not the last.
+    prompt.entries.push(Entry::said(Role::User, "."));
+    let _ = encode_request(&prompt, &mut written);
+    prompt.entries.pop();
+    let of_entry = |change: &Change| matches!(change.subject, Subject::Entry(_));
+    report.changes.extend(written.changes.into_iter().filter(of_entry));
+    prompt
 }
 
 /// Returns the request that a history would be in, in a dialect other than `not`: nothing of it is a client's.
@@ -77,14 +96,14 @@ pub(crate) fn ask(entries: Vec<Entry>, not: Dialect) -> Ask {
     Ask::of(if not == Dialect::Chat { Dialect::Messages } else { Dialect::Chat }, entries)
 }
 
-fn dated(entries: Vec<Entry>, told: &[Told], summaries: &[Option<Place>]) -> Vec<Written> {
-    let times: BTreeMap<u32, Millis> = told.iter().map(|told| (told.number, told.at)).collect();
+fn dated(entries: Vec<Entry>, told: &[Told], summaries: &[Place]) -> Vec<Written> {
+    let times: BTreeMap<u32, Millis> = told.iter().filter_map(|told| Some((told.number?, told.at))).collect();
     let mut last = told.first().map_or(0, |first| first.at);
     let written = |entry: Entry| {
         let at = entry.place.and_then(|place| times.get(&place.message)).map_or(last, |at| *at);
         // An agent sorts what it is given by time; what was put in stands where it stands.
         last = at.max(last);
-        let is_summary = entry.place.is_some() && summaries.contains(&entry.place);
+        let is_summary = entry.place.is_some_and(|place| summaries.contains(&place));
         Written { entry, at: last, is_summary }
     };
     entries.into_iter().map(written).collect()
@@ -124,11 +143,28 @@ fn adapted(entry: Entry, to: Agent, report: &mut Report) -> Entry {
             entry.altered(Kind::Said(said))
         }
         Kind::Called(call) => renamed(&entry, call, to, report).unwrap_or(entry),
+        Kind::Returned(returned) => settled(&entry, returned, to, report).unwrap_or(entry),
         _ => entry,
     };
     // What an agent's own models thought goes back to it, whichever of them it was.
     let is_own = entry.origin.as_ref().is_some_and(|origin| origin.backend == to.name());
     if is_own { Entry { origin: Some(own_origin(to)), ..entry } } else { entry }
+}
+
+/// Marks a failure where the other agent looks for it: Codex has it in the words of the result, others beside them.
+fn settled(entry: &Entry, returned: &Return, to: Agent, report: &mut Report) -> Option<Entry> {
+    let outcome = match (returned.outcome, to) {
+        (Outcome::Ok, Agent::ClaudeCode | Agent::Opencode) => Outcome::Error,
+        (Outcome::Error, Agent::Codex) => Outcome::Ok,
+        _ => return None,
+    };
+    if !codex::says_failed(&joined_text(&returned.parts)) {
+        return None;
+    }
+    if outcome == Outcome::Error {
+        report.entry(Action::Translated, entry.place, "it says that the command failed, and is marked so");
+    }
+    Some(entry.altered(Kind::Returned(Return { outcome, ..returned.clone() })))
 }
 
 fn own_origin(agent: Agent) -> Origin {

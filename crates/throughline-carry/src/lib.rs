@@ -8,7 +8,7 @@
 //! Invariants:
 //! - Nothing here does I/O, reads a clock or draws randomness: text comes in and text goes out.
 //! - Reading depends on nothing but the lines before, so a session that has grown is read as before, and on.
-//! - A line that cannot be read is an error of that line and of no other.
+//! - A line that cannot be read is an error of that line and of no other, as is an element of a document.
 //! - A call goes by another name only where its arguments mean exactly the same there.
 
 mod agent;
@@ -20,6 +20,7 @@ mod fit;
 mod ids;
 pub mod interchange;
 mod markdown;
+mod mend;
 mod moment;
 mod opencode;
 mod reader;
@@ -35,6 +36,6 @@ pub use markdown::write_markdown;
 pub use moment::{Millis, date_path, iso, parse_iso};
 pub use opencode::join as join_opencode;
 pub use reader::{SessionReader, read_document};
-pub use session::{Damage, Facts, Piece, Spot};
+pub use session::{Contents, Damage, Facts, Piece, Spot};
 pub use tools::counterpart;
 pub use write::{Header, file_name, project_folder, write_session};

@@ -9,35 +9,54 @@ pub fn write_markdown(title: &str, told: &[Told]) -> String {
     let entries: Vec<Entry> = told.iter().map(|told| told.entry.clone()).collect();
     let ledger = Ledger::of(&entries);
     let mut out = format!("# {}\n", one_line(title));
+    let mut speaker = "";
     for (number, Told { entry, at, .. }) in told.iter().enumerate() {
-        let settled = ledger.pair_of(number).filter(|pair| pair.result == Some(number)).is_some();
-        if !settled {
-            out.push_str(&section(entry, *at));
+        let pair = ledger.pair_of(number);
+        if pair.is_some_and(|pair| pair.result == Some(number)) {
+            // It stands behind its call.
+            continue;
         }
-        let result = ledger.pair_of(number).filter(|pair| pair.call == number).and_then(|pair| pair.result);
-        if let Some(result) = result {
-            out.push_str(&section(&told[result].entry, told[result].at));
+        let body = section(entry, *at);
+        let who = heading(entry);
+        // What the model thinks, says and does in one go stands under one heading.
+        if let Some(who) = who.filter(|who| !body.is_empty() && (*who != speaker || *who != ASSISTANT)) {
+            out.push_str(&format!("\n## {who}\n\n*{}*\n", moment::iso(*at)));
+            speaker = who;
+        }
+        out.push_str(&body);
+        match pair.filter(|pair| pair.call == number).map(|pair| pair.result) {
+            Some(Some(result)) => out.push_str(&section(&told[result].entry, told[result].at)),
+            Some(None) => out.push_str("\n*There is no result.*\n"),
+            None => {}
         }
     }
     out
 }
 
+const ASSISTANT: &str = "Assistant";
+
+/// Returns under whose name an entry stands, if it needs one.
+const fn heading(entry: &Entry) -> Option<&'static str> {
+    match &entry.kind {
+        Kind::Said(said) => Some(match said.role {
+            Role::System | Role::Developer => "Instructions",
+            Role::User => "User",
+            Role::Assistant => ASSISTANT,
+        }),
+        Kind::Thought(_) | Kind::Called(_) => Some(ASSISTANT),
+        _ => None,
+    }
+}
+
 fn section(entry: &Entry, at: i64) -> String {
     let time = moment::iso(at);
     match &entry.kind {
-        Kind::Said(said) => {
-            let who = match said.role {
-                Role::System | Role::Developer => "Instructions",
-                Role::User => "User",
-                Role::Assistant => "Assistant",
-            };
-            format!("\n## {who}\n\n*{time}*\n\n{}\n", words(&said.parts))
-        }
+        Kind::Said(said) => format!("\n{}\n", words(&said.parts)),
         Kind::Thought(thought) => {
             let texts = if thought.content.is_empty() { &thought.summary } else { &thought.content };
             let texts: Vec<&str> = texts.iter().map(Text::as_str).collect();
             let quoted: Vec<String> = texts.join("\n\n").lines().map(|line| format!("> {line}")).collect();
-            if quoted.is_empty() { String::new() } else { format!("\n{}\n", quoted.join("\n")) }
+            if quoted.is_empty() { String::new() } else { format!("\n*Thought:*\n\n{}\n", quoted.join("\n")) }
         }
         Kind::Called(call) => {
             format!("\n### `{}`\n\n{}", one_line(&call.name), fenced(call.input.text(), "json"))

@@ -1,7 +1,6 @@
 //! One door to the formats: whoever holds an [`Agent`] calls these and matches on nothing.
 
-use crate::{Agent, Damage, Facts, Piece, claude_code, codex, opencode};
-use throughline_wire::json::Document;
+use crate::{Agent, Contents, Damage, Facts, Piece, claude_code, codex, mend, opencode};
 
 /// Reads a session line by line.
 #[derive(Debug)]
@@ -49,17 +48,18 @@ impl SessionReader {
     }
 }
 
-/// Reads a session that is one JSON document: opencode's, or the oldest of Codex.
+/// Reads a session that is one JSON document: opencode's, or the oldest of Codex. What of it is damaged is named, and
+/// the rest is read.
 ///
 /// # Errors
 /// When it is no such document.
-pub fn read_document(agent: Agent, text: &str) -> Result<(Facts, Vec<Piece>), Damage> {
-    let document = Document::parse(text)?;
-    let mut facts = Facts::default();
-    let pieces = match agent {
-        Agent::Opencode => opencode::read(&document, &mut facts)?,
-        Agent::Codex => codex::read_document(&document, &mut facts)?,
+pub fn read_document(agent: Agent, text: &str) -> Result<Contents, Damage> {
+    let (document, damaged) = mend::document(text)?;
+    let mut contents = Contents { damaged, ..Contents::default() };
+    match agent {
+        Agent::Opencode => opencode::read(&document, &mut contents)?,
+        Agent::Codex => codex::read_document(&document, &mut contents)?,
         Agent::ClaudeCode => return Err(Damage("a session of claude-code is read line by line".to_owned())),
-    };
-    Ok((facts, pieces))
+    }
+    Ok(contents)
 }

@@ -49,6 +49,17 @@ pub struct Piece {
     pub entries: Vec<Entry>,
 }
 
+/// What a session that is one document holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// What is known about it.
+    pub facts: Facts,
+    /// What happened in it.
+    pub pieces: Vec<Piece>,
+    /// What of it could not be read, and why.
+    pub damaged: Vec<Damage>,
+}
+
 /// Why a line could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -5,7 +5,7 @@ use crate::decode::{self, flag, object, text};
 use crate::moment::parse_iso;
 use crate::{Agent, Damage, Facts, Millis, Piece, Spot};
 use throughline_core::{Dialect, Entry, Kind, Origin, Role, Summary, Text, joined_text};
-use throughline_wire::json::{Node, quote};
+use throughline_wire::json::{Kind as JsonKind, Node, quote};
 
 /// The model of what the agent says in the model's place: errors, interruptions.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";
@@ -87,6 +87,9 @@ impl Reader {
         facts: &mut Facts,
     ) -> Result<Option<Piece>, Damage> {
         let message = root.field("message").ok_or_else(|| Damage("a message is missing".to_owned()))?;
+        if message.kind() != JsonKind::Object {
+            return Err(Damage("`message` must be an object".to_owned()));
+        }
         let id = text(root, "uuid");
         if id.as_ref().is_some_and(|id| self.tree.knows(id)) {
             // Versions that copied a session when it was resumed wrote some lines twice.

@@ -5,8 +5,10 @@
 //! Older versions wrote the session's facts and bare items, one a line; the oldest, one JSON document of both. A
 //! session is one row of items; a user who goes back is an event that takes turns away.
 
+mod exit;
 mod read;
 mod write;
 
+pub(crate) use exit::says_failed;
 pub(crate) use read::{Reader, is_scaffold, read_document};
 pub(crate) use write::write;

@@ -2,7 +2,7 @@
 
 use crate::decode::{self, object, text};
 use crate::moment::parse_iso;
-use crate::{Agent, Damage, Facts, Millis, Piece, Spot};
+use crate::{Agent, Contents, Damage, Facts, Millis, Piece, Spot};
 use std::borrow::Cow;
 use throughline_core::{Dialect, Entry, Kind, Origin, Role, Summary, Text, joined_text};
 use throughline_wire::json::{Document, Edit, Kind as JsonKind, Node, Writer, patch, quote};
@@ -39,17 +39,19 @@ pub(crate) fn is_scaffold(words: &str) -> bool {
 }
 
 /// Reads the oldest form, a document of facts and items.
-pub(crate) fn read_document(document: &Document, facts: &mut Facts) -> Result<Vec<Piece>, Damage> {
+pub(crate) fn read_document(document: &Document, contents: &mut Contents) -> Result<(), Damage> {
     let (root, mut reader) = (document.root(), Reader::default());
     if let Some(session) = root.field("session") {
-        Reader::begin(&session, facts);
+        Reader::begin(&session, &mut contents.facts);
     }
     let items = root.field("items").ok_or_else(|| Damage("a session has `items`".to_owned()))?;
-    let mut pieces = Vec::new();
     for item in items.items() {
-        pieces.extend(reader.item(&item, None, facts)?);
+        match reader.item(&item, None, &mut contents.facts) {
+            Ok(piece) => contents.pieces.extend(piece),
+            Err(Damage(error)) => contents.damaged.push(Damage(format!("{}: {error}", item.path()))),
+        }
     }
-    Ok(pieces)
+    Ok(())
 }
 
 impl Reader {
@@ -112,8 +114,11 @@ impl Reader {
         at: Option<Millis>,
         facts: &mut Facts,
     ) -> Result<Option<Piece>, Damage> {
+        if item.kind() != JsonKind::Object {
+            return Err(Damage("an item must be an object".to_owned()));
+        }
         let kind = text(item, "type").unwrap_or_default();
-        if kind == "ghost_snapshot" || item.kind() != JsonKind::Object {
+        if kind == "ghost_snapshot" {
             return Ok(None);
         }
         let mut entries = decode::entries(Dialect::Responses, &plain(item, &kind))?;

@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 pub(crate) use read::read;
-pub(crate) use write::write;
+pub(crate) use write::{note_losses, write};
 
 use throughline_wire::json::Writer;
 

@@ -1,7 +1,7 @@
 //! Reading a session.
 
 use crate::decode::{flag, text};
-use crate::{Agent, Damage, Facts, Millis, Piece, Spot};
+use crate::{Agent, Contents, Damage, Facts, Millis, Piece, Spot};
 use throughline_core::{
     Call, Content, Dialect, Entry, File, Image, Input, Kind, Media, Origin, Outcome, Part, Return, Role,
     Said, Summary, Text, Thought, joined_text,
@@ -9,9 +9,10 @@ use throughline_core::{
 use throughline_wire::json::{Document, Node};
 
 /// Reads a session.
-pub(crate) fn read(document: &Document, facts: &mut Facts) -> Result<Vec<Piece>, Damage> {
+pub(crate) fn read(document: &Document, contents: &mut Contents) -> Result<(), Damage> {
     let root = document.root();
     let info = root.field("info").ok_or_else(|| Damage("a session has `info`".to_owned()))?;
+    let Contents { facts, pieces, damaged } = contents;
     facts.id = text(&info, "id");
     facts.title = text(&info, "title");
     facts.cwd = text(&info, "directory");
@@ -21,9 +22,9 @@ pub(crate) fn read(document: &Document, facts: &mut Facts) -> Result<Vec<Piece>,
         facts.saw(time(&info, name));
     }
     let messages = root.field("messages").ok_or_else(|| Damage("a session has `messages`".to_owned()))?;
-    let mut pieces: Vec<Piece> = Vec::new();
     let mut count = 0;
     for message in messages.items() {
+        damaged.extend(flaws(&message));
         let entries = entries(&message, count, facts);
         if entries.is_empty() {
             continue;
@@ -36,7 +37,34 @@ pub(crate) fn read(document: &Document, facts: &mut Facts) -> Result<Vec<Piece>,
         let behind = number.checked_sub(1).map(Spot);
         pieces.push(Piece { spot: Spot(number), behind, thread: None, at, entries });
     }
-    Ok(pieces)
+    Ok(())
+}
+
+/// Returns what of a message cannot be read: it brings nothing, and is named.
+fn flaws(message: &Node<'_>) -> Vec<Damage> {
+    let named = |node: &Node<'_>, words: &str| Damage(format!("{}: {words}", node.path()));
+    if message.field("info").is_none() {
+        return vec![named(message, "a message has `info`")];
+    }
+    let parts = message.field("parts").into_iter().flat_map(Node::items);
+    parts.filter_map(|part| Some(named(&part, flaw(&part)?))).collect()
+}
+
+fn flaw(part: &Node<'_>) -> Option<&'static str> {
+    let lacks = |name: &str| part.field(name).is_none_or(|field| field.as_str().is_none());
+    let Some(kind) = text(part, "type") else { return Some("a part has a `type`") };
+    match kind.as_str() {
+        "text" | "reasoning" if lacks("text") => Some("a text has `text`"),
+        "file" if lacks("url") || lacks("mime") => Some("a file has `url` and `mime`"),
+        "tool" if lacks("callID") || lacks("tool") => Some("a call has `callID` and `tool`"),
+        "tool" => {
+            let state = part.field("state")?;
+            let is_completed = state.field("status")?.is_str("completed");
+            let output = state.field("output").and_then(|output| output.as_str());
+            (is_completed && output.is_none()).then_some("a result has `output`")
+        }
+        _ => None,
+    }
 }
 
 fn time(info: &Node<'_>, name: &str) -> Option<Millis> {
@@ -86,8 +114,10 @@ fn answer(parts: &[Node<'_>]) -> Vec<Entry> {
         }
         match kind.as_str() {
             "tool" => {
-                entries.extend(call(part));
-                results.extend(result(part));
+                if let Some(call) = call(part) {
+                    entries.push(call);
+                    results.extend(result(part));
+                }
             }
             "reasoning" => entries.extend(text(part, "text").map(|words| {
                 Entry::new(Kind::Thought(Thought { content: vec![words], ..Thought::default() }))

@@ -5,7 +5,8 @@ use crate::write::Header;
 use crate::{Millis, Written};
 use std::collections::BTreeMap;
 use throughline_core::{
-    Call, Content, Input, Kind, Media, Outcome, Part, Return, Side, Text, joined_text, outcome,
+    Action, Call, Content, Entry, Input, Kind, Media, Outcome, Part, Report, Return, Side, Text, Thought,
+    joined_text, outcome,
 };
 use throughline_wire::json::{Document, Kind as JsonKind, Writer};
 
@@ -26,6 +27,51 @@ pub(crate) fn write<'w>(header: &'w Header, entries: &'w [Written]) -> String {
     session.writer.end_array();
     session.writer.end_object();
     session.writer.into_string()
+}
+
+/// Reports what of the entries a session cannot hold as it is.
+pub(crate) fn note_losses(entries: &[Entry], report: &mut Report) {
+    for entry in entries {
+        let mut note = |action, reason: String| report.entry(action, entry.place, reason);
+        let parts: &[Part] = match &entry.kind {
+            Kind::Said(said) => &said.parts,
+            Kind::Returned(returned) => &returned.parts,
+            Kind::Called(call) => {
+                if !matches!(&call.input, Input::Arguments(text) if is_object(text)) {
+                    note(Action::Translated, "free text was wrapped into an object".to_owned());
+                }
+                continue;
+            }
+            Kind::Thought(thought) if words(thought).is_empty() => {
+                note(Action::Dropped, "reasoning without words has no place there".to_owned());
+                continue;
+            }
+            Kind::Opaque { kind } | Kind::Reference { id: kind } => {
+                note(Action::Dropped, format!("`{kind}` has no counterpart here"));
+                continue;
+            }
+            Kind::Thought(_) | Kind::Summarised(_) | Kind::HandedOver(_) => continue,
+        };
+        for part in parts {
+            if let Content::Opaque { kind } = &part.content {
+                note(Action::Dropped, format!("`{kind}` has no counterpart here"));
+            }
+        }
+        let is_failure = entry.as_return().is_some_and(|returned| returned.outcome.is_error());
+        if is_failure && parts.iter().any(is_media) {
+            note(Action::Dropped, "a failure has no attachments there".to_owned());
+        }
+    }
+}
+
+fn is_media(part: &Part) -> bool {
+    matches!(part.content, Content::Image(_) | Content::File(_))
+}
+
+/// Returns the words of a thought.
+fn words(thought: &Thought) -> String {
+    let texts: Vec<&str> = thought.content.iter().chain(&thought.summary).map(Text::as_str).collect();
+    texts.join("\n\n")
 }
 
 /// Returns what makes a message: what the user says in one go, or the model, with the results of its calls.
@@ -158,10 +204,10 @@ impl Session<'_> {
                     self.content(message, part, written.at);
                 }
             }
+            Kind::Thought(thought) if words(thought).is_empty() => {}
             Kind::Thought(thought) => {
-                let words = thought.content.iter().chain(&thought.summary).map(Text::as_str);
                 self.begin_part(message, "reasoning", written.at);
-                self.writer.field_str("text", &words.collect::<Vec<_>>().join("\n\n"));
+                self.writer.field_str("text", &words(thought));
                 times_of(&mut self.writer, written.at, written.at);
                 self.writer.end_object();
             }
@@ -223,9 +269,8 @@ impl Session<'_> {
             self.writer.field_raw("metadata", "{}");
         }
         times_of(&mut self.writer, written.at, end);
-        let media = |part: &&Part| matches!(part.content, Content::Image(_) | Content::File(_));
         let attached: Vec<&Part> =
-            result.iter().flat_map(|(returned, _)| &returned.parts).filter(media).collect();
+            result.iter().flat_map(|(returned, _)| &returned.parts).filter(|part| is_media(part)).collect();
         if !attached.is_empty() && !is_error {
             self.writer.key("attachments");
             self.writer.begin_array();
@@ -255,8 +300,6 @@ impl Session<'_> {
 
 /// Returns what a tool was given as an object, which it must be there.
 fn object(input: &Input) -> String {
-    let is_object =
-        |text: &str| Document::parse(text).is_ok_and(|document| document.root().kind() == JsonKind::Object);
     match input {
         Input::Arguments(text) if is_object(text) => text.to_string(),
         Input::Arguments(text) | Input::Freeform(text) => {
@@ -267,6 +310,10 @@ fn object(input: &Input) -> String {
             writer.into_string()
         }
     }
+}
+
+fn is_object(text: &str) -> bool {
+    Document::parse(text).is_ok_and(|document| document.root().kind() == JsonKind::Object)
 }
 
 fn times(writer: &mut Writer, times: &[(&str, Millis)]) {

@@ -23,10 +23,7 @@ fn carried(told: &[Told], to: Agent) -> (Vec<Told>, Report) {
     let fitted = fit(told, to, Report::default());
     let text = write_session(to, &header(to), &fitted.entries);
     let session = match to {
-        Agent::Opencode => {
-            let (facts, pieces) = read_document(to, &text).unwrap();
-            Session { pieces, facts, damaged: Vec::new() }
-        }
+        Agent::Opencode => Session::from(read_document(to, &text).unwrap()),
         _ => read(to, &text),
     };
     assert!(session.damaged.is_empty(), "{:?}", session.damaged);
@@ -36,7 +33,11 @@ fn carried(told: &[Told], to: Agent) -> (Vec<Told>, Report) {
 fn told(entries: Vec<Entry>) -> Vec<Told> {
     (0..)
         .zip(entries)
-        .map(|(number, entry)| Told { entry, at: 1_794_804_747_376 + i64::from(number), number })
+        .map(|(number, entry)| Told {
+            entry,
+            at: 1_794_804_747_376 + i64::from(number),
+            number: Some(number),
+        })
         .collect()
 }
 
@@ -234,4 +235,58 @@ fn an_id_that_the_other_agent_refuses_is_another_one_on_both_sides() {
     let id: Text = there[1].entry.as_call().unwrap().id.clone();
     assert!(id.len() <= 64);
     assert_eq!(pairs(&there), [("{}".to_owned(), Some("one".to_owned()))]);
+}
+
+#[test]
+fn free_text_that_becomes_an_object_is_reported() {
+    let patch = Call {
+        id: "a".into(),
+        item_id: None,
+        name: "apply_patch".into(),
+        namespace: None,
+        input: Input::Freeform("*** Begin Patch".into()),
+    };
+    let history = told(vec![
+        Entry::said(Role::User, "go"),
+        Entry::new(Kind::Called(patch)),
+        returned("a", Outcome::Ok, vec![Part::text("done")]),
+    ]);
+    for (agent, changes) in [(Agent::ClaudeCode, 1), (Agent::Opencode, 1), (Agent::Codex, 0)] {
+        let (there, report) = carried(&history, agent);
+        assert_eq!(report.changes.len(), changes, "{agent}: {report:?}");
+        assert!(
+            report.changes.iter().all(|change| change.reason.contains("free text")),
+            "{agent}: {report:?}"
+        );
+        assert!(there[1].entry.as_call().unwrap().input.text().contains("*** Begin Patch"), "{agent}");
+    }
+}
+
+#[test]
+fn what_failed_by_its_own_words_arrives_as_a_failure_and_goes_back_as_it_was() {
+    let words = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\nls: no such file";
+    let history = told(vec![
+        Entry::said(Role::User, "go"),
+        call("a", "exec_command", r#"{"cmd":"ls x"}"#),
+        returned("a", Outcome::Ok, vec![Part::text(words)]),
+    ]);
+    for agent in [Agent::ClaudeCode, Agent::Opencode] {
+        let (there, report) = carried(&history, agent);
+        assert_eq!(story(&there)[2], format!("returned a Error {words}"), "{agent}");
+        assert_eq!(report.count(throughline_core::Action::Translated), 1, "{agent}: {report:?}");
+        assert_eq!(story(&carried(&there, Agent::Codex).0), story(&history), "{agent}");
+    }
+}
+
+#[test]
+fn a_digest_that_a_plan_put_in_hides_nothing() {
+    let digest = Entry::new(Kind::Summarised(Summary { text: "3 calls".into(), covers: 6 }));
+    let mut history = told(vec![Entry::said(Role::User, "go"), digest, Entry::said(Role::Assistant, "on")]);
+    history[1].number = None;
+    for agent in Agent::ALL {
+        let (there, _) = carried(&history, agent);
+        let story = story(&there);
+        assert!(!story.iter().any(|line| line.starts_with("summary")), "{agent}: {story:?}");
+        assert!(story[0].starts_with("User: go") && story.concat().contains("3 calls"), "{agent}: {story:?}");
+    }
 }

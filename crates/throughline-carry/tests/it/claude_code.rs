@@ -108,10 +108,11 @@ fn damaged_lines_are_named_and_nothing_else_is_lost() {
         answer("3", "2", "m1", r#"{"type":"text","text":"one"}"#),
         "[]".to_owned(),
         line("4", "3", "user", "", r#"{"role":"user","content":[{"type":"text","text":7}]}"#),
+        line("5", "3", "user", "", "7"),
     ];
     let session = session(&lines);
     assert_eq!(session.story(), ["User: go", "Assistant: one"]);
-    assert_eq!(session.damaged.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 4, 5]);
+    assert_eq!(session.damaged.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 4, 5, 6]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Codex's files, of the present and of older versions.
 
-use crate::sessions::read;
-use throughline_carry::{Agent, read_document};
+use crate::sessions::{Session, read};
+use throughline_carry::{Agent, Contents, read_document};
 
 fn item(payload: &str) -> String {
     format!(r#"{{"timestamp":"2026-11-16T04:52:42.867Z","type":"response_item","payload":{payload}}}"#)
@@ -80,8 +80,26 @@ fn the_oldest_files_are_one_document() {
         {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
         {"type":"function_call","call_id":"c","name":"shell","arguments":"{}"},
         {"type":"function_call_output","call_id":"c","output":"done"}]}"#;
-    let (facts, pieces) = read_document(Agent::Codex, text).unwrap();
+    let Contents { facts, pieces, damaged } = read_document(Agent::Codex, text).unwrap();
     assert_eq!((facts.id.as_deref(), facts.calls, facts.results, pieces.len()), (Some("t"), 1, 1, 3));
+    assert!(damaged.is_empty(), "{damaged:?}");
+}
+
+#[test]
+fn of_a_damaged_document_the_rest_is_read() {
+    let text = r#"{"session":{"id":"t","timestamp":"2025-04-17T10:00:00Z"},"items":[
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]},
+        {"type":"function_call","call_id":"c","name":7,"arguments":"{}"},
+        7,
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"on"}]},
+        {"type":"message","role":"user","content":[{"type":"inp"#;
+    let session = Session::from(read_document(Agent::Codex, text).unwrap());
+    assert_eq!(session.story(), ["User: go", "User: on"]);
+    let damaged: Vec<&str> = session.damaged.iter().map(|(_, damage)| damage.0.as_str()).collect();
+    let [cut, name, number] = damaged[..] else { panic!("{damaged:?}") };
+    assert!(cut.starts_with("it breaks off in element 5 of its list"), "{cut}");
+    assert!(name.starts_with("items[1]: ") && name.contains("name"), "{name}");
+    assert_eq!(number, "items[2]: an item must be an object");
 }
 
 #[test]
@@ -109,9 +127,10 @@ fn damaged_lines_are_named_and_nothing_else_is_lost() {
         user("one"),
         "{".to_owned(),
         item(r#"{"type":"function_call","name":7}"#),
+        item("7"),
         user("two"),
     ];
     let session = read(Agent::Codex, &lines.join("\n"));
     assert_eq!(session.story(), ["User: one", "User: two"]);
-    assert_eq!(session.damaged.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(session.damaged.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4, 5]);
 }

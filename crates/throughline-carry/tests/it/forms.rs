@@ -2,7 +2,7 @@
 
 use crate::sessions::{pairs, story};
 use throughline_carry::{Told, read_body, write_body, write_markdown};
-use throughline_core::{Dialect, Kind, Role, Summary};
+use throughline_core::{Call, Dialect, Entry, Input, Kind, Part, Role, Said, Summary, Thought};
 use throughline_testkit::validate::{Provider, validate};
 
 const BODY: &str = r#"{"model":"m","messages":[
@@ -14,7 +14,7 @@ const BODY: &str = r#"{"model":"m","messages":[
 fn told() -> Vec<Told> {
     let (_, pieces) = read_body(Dialect::Chat, BODY).unwrap();
     let entries = pieces.into_iter().flat_map(|piece| piece.entries);
-    (0..).zip(entries).map(|(number, entry)| Told { entry, at: 0, number }).collect()
+    (0..).zip(entries).map(|(number, entry)| Told { entry, at: 0, number: Some(number) }).collect()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_body_is_one_session_and_a_branch_one_body() {
         let (_, pieces) = read_body(dialect, &body).unwrap();
         let entries = pieces.into_iter().flat_map(|piece| piece.entries);
         let there: Vec<Told> =
-            (0..).zip(entries).map(|(number, entry)| Told { entry, at: 0, number }).collect();
+            (0..).zip(entries).map(|(number, entry)| Told { entry, at: 0, number: Some(number) }).collect();
         assert_eq!(pairs(&there), pairs(&told()), "{dialect}");
     }
 }
@@ -42,8 +42,8 @@ fn a_body_is_one_session_and_a_branch_one_body() {
 fn a_body_begins_with_the_last_summary() {
     let mut history = told();
     let summary = Summary { text: "so far".into(), covers: 4 };
-    history.push(Told { entry: throughline_core::Entry::new(Kind::Summarised(summary)), at: 0, number: 4 });
-    history.push(Told { entry: throughline_core::Entry::said(Role::User, "on"), at: 0, number: 5 });
+    history.push(Told { entry: Entry::new(Kind::Summarised(summary)), at: 0, number: Some(4) });
+    history.push(Told { entry: Entry::said(Role::User, "on"), at: 0, number: Some(5) });
     let (body, _) = write_body(Dialect::Chat, &history, None);
     assert!(body.contains("so far") && body.contains("on") && !body.contains("fenced"), "{body}");
 }
@@ -57,4 +57,32 @@ fn a_document_shows_each_call_with_its_result_in_a_fence_that_holds() {
         "{text}"
     );
     assert_eq!(story(&told()).len(), 4);
+}
+
+#[test]
+fn what_the_model_thinks_and_does_stands_under_its_name() {
+    let history: Vec<Told> = [
+        Kind::Said(Said { role: Role::User, parts: vec![Part::text("go")], standing: false }),
+        Kind::Thought(Thought { content: vec!["hm".into()], ..Thought::default() }),
+        Kind::Called(Call {
+            id: "a".into(),
+            item_id: None,
+            name: "read".into(),
+            namespace: None,
+            input: Input::Arguments("{}".into()),
+        }),
+        Kind::Said(Said { role: Role::Assistant, parts: vec![Part::text("done")], standing: false }),
+    ]
+    .into_iter()
+    .map(|kind| Told { entry: Entry::new(kind), at: 0, number: None })
+    .collect();
+    let text = write_markdown("T", &history);
+    let time = "*1970-01-01T00:00:00.000Z*";
+    assert_eq!(
+        text,
+        format!(
+            "# T\n\n## User\n\n{time}\n\ngo\n\n## Assistant\n\n{time}\n\n*Thought:*\n\n> hm\n\n### `read`\n\n\
+             ```json\n{{}}\n```\n\n*There is no result.*\n\ndone\n"
+        )
+    );
 }

@@ -10,8 +10,7 @@ fn session(messages: &[(&str, &[&str])]) -> Session {
         .iter()
         .map(|(info, parts)| ((*info).to_owned(), parts.iter().map(|part| (*part).to_owned()).collect()))
         .collect();
-    let (facts, pieces) = read_document(Agent::Opencode, &join_opencode(INFO, &messages)).unwrap();
-    Session { pieces, facts, damaged: Vec::new() }
+    read_document(Agent::Opencode, &join_opencode(INFO, &messages)).unwrap().into()
 }
 
 const QUESTION: &str = r#"{"id":"msg_1","role":"user","time":{"created":1000}}"#;
@@ -61,4 +60,34 @@ fn a_compaction_is_a_summary() {
         (summary, &[r#"{"type":"text","text":"so far"}"#]),
     ]);
     assert_eq!(session.story(), ["User: go", "summary of 1: so far"]);
+}
+
+#[test]
+fn parts_that_cannot_be_read_are_named_and_nothing_else_is_lost() {
+    let session = session(&[
+        (QUESTION, &[r#"{"type":"text","text":7}"#, r#"{"type":"text","text":"go"}"#, "7"]),
+        (
+            ANSWER,
+            &[
+                r#"{"type":"tool","tool":"read","state":{"status":"completed","output":"text"}}"#,
+                r#"{"type":"tool","tool":"read","callID":"a","state":{"status":"completed","output":7}}"#,
+                r#"{"type":"file","mime":"image/png"}"#,
+                r#"{"type":"step-start"}"#,
+                r#"{"type":"text","text":"done"}"#,
+            ],
+        ),
+        ("{}", &[]),
+    ]);
+    assert_eq!(session.story(), ["User: go", "called read a {}", "Assistant: done"]);
+    let damaged: Vec<&str> = session.damaged.iter().map(|(_, damage)| damage.0.as_str()).collect();
+    assert_eq!(
+        damaged,
+        [
+            "messages[0].parts[0]: a text has `text`",
+            "messages[0].parts[2]: a part has a `type`",
+            "messages[1].parts[0]: a call has `callID` and `tool`",
+            "messages[1].parts[1]: a result has `output`",
+            "messages[1].parts[2]: a file has `url` and `mime`",
+        ]
+    );
 }

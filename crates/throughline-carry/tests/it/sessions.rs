@@ -1,7 +1,7 @@
 //! What the tests share: reading a session, and telling what is in it.
 
 use std::collections::BTreeMap;
-use throughline_carry::{Agent, Damage, Facts, Piece, SessionReader, Spot, Told};
+use throughline_carry::{Agent, Contents, Damage, Facts, Piece, SessionReader, Spot, Told};
 use throughline_core::{Entry, Kind, Ledger, joined_text};
 
 /// A session that was read.
@@ -21,6 +21,12 @@ pub fn read(agent: Agent, lines: &str) -> Session {
         }
     }
     Session { pieces, facts: reader.facts().clone(), damaged }
+}
+
+impl From<Contents> for Session {
+    fn from(Contents { facts, pieces, damaged }: Contents) -> Self {
+        Self { pieces, facts, damaged: (1..).zip(damaged).collect() }
+    }
 }
 
 impl Session {
@@ -44,7 +50,7 @@ impl Session {
         let told = |(number, (entry, at)): (u32, (&Entry, Option<i64>))| Told {
             entry: entry.clone(),
             at: at.unwrap_or(0),
-            number,
+            number: Some(number),
         };
         (0..).zip(entries).map(told).collect()
     }

@@ -46,9 +46,9 @@ class User:
     def throughline(self, *args):
         return self.run(THROUGHLINE, *args, "--data", str(self.home / "data"), "--json")
 
-    def claude(self, backend, *args):
+    def claude(self, backend, *args, prompt="Go on"):
         self.environment["ANTHROPIC_BASE_URL"] = backend.url
-        return self.run("claude", "-p", "Go on", "--model", "claude-sonnet-4-5", "--allowedTools", "Read,Edit,Bash", *args)
+        return self.run("claude", "-p", prompt, "--model", "claude-sonnet-4-5", "--allowedTools", "Read,Edit,Bash", *args)
 
     def codex(self, backend, *args):
         (self.home / ".codex/config.toml").write_text(
@@ -58,8 +58,8 @@ class User:
         )
         return self.run("codex", "exec", "--skip-git-repo-check", *args, "Go on")
 
-    def carry(self, source, to):
-        return json.loads(self.throughline("carry", source, "--to", to).splitlines()[-1])
+    def carry(self, source, to, *options):
+        return json.loads(self.throughline("carry", source, "--to", to, *options).splitlines()[-1])
 
 
 class Backend:
@@ -195,10 +195,31 @@ def codex_to_claude(user, folder):
     check("the same tools have their names there", names == ["Bash", "Bash", "exec_command", "apply_patch", "Bash"], names)
 
 
+def shortened(user, folder):
+    """However little fits, what the user said is what the other agent shows to its backend."""
+    task = "Mend the parser of dates, and nothing else."
+    (user.project / "long.txt").write_text("".join(f"line {number} of a long file\n" for number in range(200)))
+    reads = [{"calls": [call("Bash", command=f"cat long.txt # {number}")]} for number in range(20)]
+    first = Backend(folder, [*reads, {"text": "Done."}])
+    user.claude(first, prompt=task)
+    first.stop()
+    session = max((user.home / ".claude/projects").rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    for to, resume in [("codex", user.codex), ("claude-code", user.claude)]:
+        second = Backend(folder, [{"text": "Went on."}])
+        carried = user.carry("claude-code", to, "--session", str(session), "--budget", "3000")
+        resume(second, "resume" if to == "codex" else "--resume", carried["session"])
+        sent = json.dumps(second.request())
+        second.stop()
+        check(f"the calls were shortened for {to}", "Earlier in this session" in sent, sent)
+        check(f"{to} shows what the user asked for", task in sent, sent)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        for name, story in [("claude", claude_to_codex_and_back), ("codex", codex_to_claude)]:
+        for name, story in [
+            ("claude", claude_to_codex_and_back), ("codex", codex_to_claude), ("shortened", shortened),
+        ]:
             (folder / name).mkdir()
             story(User(folder / name), folder / name)
     print(f"the real agents carry on: {checks} checks")

@@ -14,6 +14,7 @@ mod doctor;
 mod documented;
 mod documents;
 mod env;
+mod imported;
 mod killed;
 mod record;
 mod reload;

@@ -1,12 +1,12 @@
 //! Sessions of agents, in and out: what is imported twice is there once, and what comes back is the same.
 
 use crate::cli::{Run, scratch, throughline};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-const CLAUDE: &str = r#"{"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-16T04:52:27.000Z","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326"}
+pub const CLAUDE: &str = r#"{"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-16T04:52:27.000Z","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326"}
 {"uuid":"1","parentUuid":null,"isSidechain":false,"type":"user","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326","cwd":"/home/you/project","version":"2.1.197","timestamp":"2026-11-16T04:52:27.376Z","message":{"role":"user","content":"read it"}}
 {"uuid":"2","parentUuid":"1","isSidechain":false,"type":"assistant","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326","timestamp":"2026-11-16T04:52:28.000Z","message":{"id":"m","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"cat notes.txt"}}]}}
 not a line at all
@@ -16,27 +16,36 @@ not a line at all
 const MORE: &str = r#"{"uuid":"4","parentUuid":"3","isSidechain":false,"type":"assistant","sessionId":"0b8c057c-60c2-4dcf-9f61-2e09133f1326","timestamp":"2026-11-16T04:52:30.000Z","message":{"id":"n","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"It says alpha."}]}}
 "#;
 
-const ID: &str = "0b8c057c-60c2-4dcf-9f61-2e09133f1326";
+pub const ID: &str = "0b8c057c-60c2-4dcf-9f61-2e09133f1326";
 
 /// A user with agents of their own.
-struct User {
-    folder: PathBuf,
+pub struct User {
+    pub folder: PathBuf,
 }
 
 impl User {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let folder = scratch(&format!("sessions-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(folder.join("claude/projects/-home-you-project")).unwrap();
         Self { folder }
     }
 
-    fn session(&self) -> PathBuf {
+    /// Installs a program for this user: a script for the shell.
+    pub fn program(&self, name: &str, script: &str) {
+        let folder = self.folder.join("bin");
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    pub fn session(&self) -> PathBuf {
         self.folder.join(format!("claude/projects/-home-you-project/{ID}.jsonl"))
     }
 
     /// Returns a command with a history of that name.
-    fn command(&self, data: &str, args: &[&str]) -> Command {
+    pub fn command(&self, data: &str, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
         command
             .args(args)
@@ -45,13 +54,16 @@ impl User {
             .current_dir(&self.folder)
             .env_clear()
             .env("HOME", &self.folder)
+            .env("TMPDIR", &self.folder)
+            .env("XDG_DATA_HOME", &self.folder)
+            .env("PATH", self.folder.join("bin"))
             .env("CLAUDE_CONFIG_DIR", self.folder.join("claude"))
             .env("CODEX_HOME", self.folder.join("codex"));
         command
     }
 
     /// Runs a command with a history of that name.
-    fn run_with(&self, data: &str, args: &[&str]) -> Run {
+    pub fn run_with(&self, data: &str, args: &[&str]) -> Run {
         let output = self.command(data, args).output().unwrap();
         Run {
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -60,11 +72,11 @@ impl User {
         }
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    pub fn run(&self, args: &[&str]) -> Run {
         self.run_with("data", args)
     }
 
-    fn shown(&self, args: &[&str]) -> String {
+    pub fn shown(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
         run.stdout
@@ -175,6 +187,167 @@ fn a_budget_shortens_and_the_report_says_what() {
     let too_small = user.run(&["carry", "claude-code", "--to", "codex", "--budget", "1"]);
     assert_eq!(too_small.code, 1);
     assert!(too_small.stderr.contains("--budget"), "{}", too_small.stderr);
+}
+
+/// Writes a session of Claude Code in which the user asks something and has files read, over and over.
+fn long_session(prompts: &[&str], reads: usize) -> String {
+    let (mut out, mut last) = (String::new(), "null".to_owned());
+    let mut line = |kind: &str, message: Value| {
+        let id = format!("\"u{}\"", out.lines().count());
+        out.push_str(&format!(
+            r#"{{"uuid":{id},"parentUuid":{last},"isSidechain":false,"type":"{kind}","sessionId":"{ID}","cwd":"/home/you/project","version":"2.1.197","timestamp":"2026-11-16T04:52:27.376Z","message":{message}}}"#
+        ));
+        out.push('\n');
+        last = id;
+    };
+    for (number, prompt) in prompts.iter().enumerate() {
+        line("user", json!({"role": "user", "content": prompt}));
+        for read in 0..reads {
+            let (id, answer) = (format!("toolu_{number}_{read}"), format!("m_{number}_{read}"));
+            let input = json!({"file_path": format!("/src/{number}_{read}.rs")});
+            line(
+                "assistant",
+                json!({"id": answer, "role": "assistant", "model": "claude-sonnet-4-5",
+                "content": [{"type": "tool_use", "id": id, "name": "Read", "input": input}]}),
+            );
+            let words = format!("line {read} of a file that is long enough to count\n").repeat(12);
+            line(
+                "user",
+                json!({"role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": id, "content": words}]}),
+            );
+        }
+        line(
+            "assistant",
+            json!({"id": format!("m_{number}"), "role": "assistant",
+            "model": "claude-sonnet-4-5", "content": [{"type": "text", "text": "Read."}]}),
+        );
+    }
+    out
+}
+
+#[test]
+fn what_the_user_said_is_shown_however_small_the_budget_is() {
+    const PROMPTS: [&str; 3] =
+        ["Mend the parser of dates.", "Now the one of times.", "Then write the tests."];
+    let user = User::new("words");
+    user.program("opencode", "exit 0");
+    std::fs::write(user.session(), long_session(&PROMPTS, 20)).unwrap();
+    for (agent, mark) in [
+        ("codex", r#""type":"compacted""#),
+        ("claude-code", "compact_boundary"),
+        ("opencode", r#""summary":true"#),
+    ] {
+        let carried = user.shown(&[
+            "carry",
+            "claude-code",
+            "--session",
+            ID,
+            "--to",
+            agent,
+            "--budget",
+            "2000",
+            "--json",
+        ]);
+        let carried: Value = serde_json::from_str(&carried).unwrap();
+        let file = carried["file"].as_str().unwrap();
+        let written = std::fs::read_to_string(file).unwrap();
+        assert!(written.contains("[Earlier in this session"), "{agent}: a digest stands for the first calls");
+        // What stands behind the last mark is what the agent sends to its model.
+        let sent = written.rsplit(mark).next().unwrap();
+        for prompt in PROMPTS {
+            assert!(sent.contains(prompt), "{agent} does not show {prompt:?}: {sent}");
+        }
+        let data = format!("again-{agent}");
+        let imported = user.run_with(&data, &["import", agent, file, "--json"]);
+        let imported: Value = serde_json::from_str(&imported.stdout).unwrap();
+        let body =
+            user.run_with(&data, &["export", imported["conversation"].as_str().unwrap(), "--to", "messages"]);
+        for prompt in PROMPTS {
+            assert_eq!(body.stdout.matches(prompt).count(), 1, "{agent} and back: {}", body.stdout);
+        }
+    }
+}
+
+#[test]
+fn another_budget_makes_another_session() {
+    let user = User::new("budgets");
+    std::fs::write(user.session(), long_session(&["Go."], 20)).unwrap();
+    let sessions: std::collections::BTreeSet<String> = ["100000", "2000", "1500", "1500"]
+        .map(|budget| user.shown(&["carry", "claude-code", "--to", "codex", "--budget", budget]))
+        .into();
+    assert_eq!(sessions.len(), 3, "{sessions:?}");
+}
+
+#[test]
+fn what_is_shortened_says_where_all_of_it_is_if_recall_is_on() {
+    let user = User::new("recall");
+    std::fs::write(user.session(), long_session(&["Go."], 20)).unwrap();
+    let carry = |options: &[&str]| {
+        let args = [&["carry", "claude-code", "--to", "codex", "--json"], options].concat();
+        let carried: Value = serde_json::from_str(&user.shown(&args)).unwrap();
+        std::fs::read_to_string(carried["file"].as_str().unwrap()).unwrap()
+    };
+    let told = carry(&["--budget", "1500"]);
+    let data = user.folder.join("data");
+    let command = format!("`throughline show conv_{ID} --view pairs --data {}`", data.display());
+    assert!(told.contains(&command) && !told.contains("; recall "), "{told}");
+    assert!(!carry(&["--budget", "100000"]).contains("throughline show"), "nothing was shortened");
+    let config = "active = \"a\"\n[[backends]]\nname = \"a\"\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n\
+                  [history]\nrecall = false\n";
+    std::fs::write(user.folder.join("throughline.toml"), config).unwrap();
+    assert!(!carry(&["--budget", "1400"]).contains("throughline show"), "recall is off");
+}
+
+#[test]
+fn what_stays_behind_and_what_goes_by_another_name_is_in_the_report() {
+    let user = User::new("behind");
+    let side = CLAUDE.lines().nth(1).unwrap().replace(r#""uuid":"1""#, r#""uuid":"s""#);
+    let side = side.replace(r#""isSidechain":false"#, r#""isSidechain":true"#);
+    let asked = MORE.replace(r#""parentUuid":"3""#, r#""parentUuid":"1""#);
+    let asked = asked.replace(r#""uuid":"4""#, r#""uuid":"8""#).replace(r#""id":"n""#, r#""id":"o""#);
+    std::fs::write(user.session(), format!("{CLAUDE}{MORE}{side}\n{asked}")).unwrap();
+    let carried = user.run(&["carry", "claude-code", "--to", "codex"]);
+    assert!(
+        carried.stderr.contains("branches: dropped: 3 entries of other branches stay"),
+        "{}",
+        carried.stderr
+    );
+    assert!(carried.stderr.contains("sub-agents: dropped: 1 of them stay"), "{}", carried.stderr);
+    std::fs::write(user.session(), format!("{CLAUDE}{MORE}")).unwrap();
+    let carried = user.run_with("other", &["carry", "claude-code", "--to", "codex"]);
+    let renamed = "entry 1 (called Bash): renamed: Bash is exec_command with codex";
+    assert!(carried.stderr.contains(renamed) && !carried.stderr.contains("branches"), "{}", carried.stderr);
+}
+
+#[test]
+fn what_was_done_to_many_entries_alike_is_one_line() {
+    let user = User::new("alike");
+    std::fs::write(user.session(), long_session(&["Go."], 5)).unwrap();
+    let carried = user.run(&["carry", "claude-code", "--to", "codex", "--report", "report.jsonl"]);
+    assert_eq!(carried.code, 0, "{}", carried.stderr);
+    user.program("opencode", "exit 0");
+    let carried = user.run(&["carry", "claude-code", "--to", "opencode", "--report", "report.jsonl"]);
+    let line = "entries 1, 3, 5 and 2 more (called Read): renamed: Read is read with opencode";
+    assert!(carried.stderr.contains(line), "{}", carried.stderr);
+    let report = std::fs::read_to_string(user.folder.join("report.jsonl")).unwrap();
+    assert_eq!(report.lines().filter(|line| line.contains("renamed")).count(), 5, "{report}");
+}
+
+#[test]
+fn what_cannot_go_on_is_not_begun() {
+    let user = User::new("begun");
+    std::fs::write(user.session(), format!("{CLAUDE}{MORE}")).unwrap();
+    let here = user.folder.to_str().unwrap();
+    let missing = user.run(&["carry", "claude-code", "--to", "codex", "--start", "--cwd", here]);
+    assert_eq!(missing.code, 1, "{}", missing.stderr);
+    assert!(missing.stderr.contains("codex is not installed"), "{}", missing.stderr);
+    let nowhere = user.run(&["carry", "claude-code", "--to", "codex", "--cwd", "gone"]);
+    assert_eq!((nowhere.code, nowhere.stderr.contains("--cwd")), (1, true), "{}", nowhere.stderr);
+    assert!(!user.folder.join("codex").exists(), "nothing was written");
+    user.program("codex", "echo \"$@\"");
+    let started = user.run(&["carry", "claude-code", "--to", "codex", "--start", "--cwd", here]);
+    assert!(started.stdout.starts_with("resume "), "{}{}", started.stdout, started.stderr);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::{history, import};
 use crate::args::{Args, ExportArgs, FormName};
 use crate::exit::CommandError;
 use crate::output::{self, Spinner, json_line};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use throughline_carry::{
     Agent, Fitted, Header, Told, file_name, fit, session_id, write_body, write_markdown, write_session,
@@ -28,6 +29,8 @@ pub struct Branch {
     pub told: Vec<Told>,
     /// What its ids are made from: the last entry, which all before it go into.
     pub seed: String,
+    /// How many entries of the conversation are on other branches.
+    pub elsewhere: u64,
 }
 
 /// A session that was written for an agent.
@@ -91,11 +94,13 @@ pub async fn read(history: &dyn History, id: &ConversationId) -> Result<Branch, 
     if kept.is_empty() {
         return Err(CommandError::no(format!("{id} has no entries")));
     }
+    let here = kept.iter().filter(|kept| kept.conversation == *id).count() as u64;
+    let elsewhere = heading.as_ref().map_or(0, |heading| heading.entries.saturating_sub(here));
     let title = heading.and_then(|heading| heading.title).unwrap_or_else(|| id.as_str().into());
     let cwd = directory(history, id).await?;
-    let told = (0..).zip(kept).map(|(number, Kept { entry, at: Moment(at), .. })| Told { entry, at, number });
-    let told = told.collect();
-    Ok(Branch { title, cwd, told, seed })
+    let told = |(number, Kept { entry, at: Moment(at), .. })| Told { entry, at, number: Some(number) };
+    let told = (0..).zip(kept).map(told).collect();
+    Ok(Branch { title, cwd, told, seed, elsewhere })
 }
 
 /// Writes what is shown of a branch as a session; `report` has what was changed before.
@@ -113,10 +118,18 @@ pub fn session(
             std::env::current_dir().map_err(|source| import::find::failed(Path::new("."), source))?
         }
     };
-    let Fitted { entries, report } = fit(shown, agent, report);
+    // Shortened otherwise, it is another session.
+    let shortened: Vec<String> = report.changes.iter().map(|change| format!("{change:?}")).collect();
+    let Fitted { entries, mut report } = fit(shown, agent, report);
+    if branch.elsewhere > 0 {
+        let entries = output::counted(branch.elsewhere, "entry", "entries");
+        let reason =
+            format!("{entries} of other branches stay in the history: a session goes on with one branch");
+        report.field(Action::Dropped, "branches", reason);
+    }
     let started = branch.told.first().map_or(0, |told| told.at);
     let cwd: Text = cwd.display().to_string().into();
-    let seed = format!("{agent} {cwd} {} {}", branch.seed, report.count(Action::Shortened));
+    let seed = format!("{agent} {cwd} {} {}", branch.seed, shortened.join(" "));
     let header = Header {
         id: session_id(agent, &seed, started).into(),
         cwd,
@@ -178,17 +191,42 @@ pub fn remark_on(report: &Report, told: &[Told], args: &Args) {
     if args.quiet || args.json {
         return;
     }
-    for change in report.changes.iter().filter(|change| change.action != Action::Renamed) {
-        output::remark(&format!(
-            "{}: {}: {}",
-            about(&change.subject, told),
-            change.action.name(),
-            change.reason
-        ));
+    for line in remarks(report, told) {
+        output::remark(&line);
     }
     if !report.changes.is_empty() {
         output::remark(&report.to_string());
     }
+}
+
+/// Returns a line for each change; what was done to many entries in the same way is one line.
+fn remarks(report: &Report, told: &[Told]) -> Vec<String> {
+    const NAMED_MAX: usize = 3;
+    let mut lines: Vec<(String, String, Vec<u32>)> = Vec::new();
+    let mut known: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for change in &report.changes {
+        let tail = format!("{}: {}", change.action.name(), change.reason);
+        let Subject::Entry(Some(Place { message, .. })) = &change.subject else {
+            lines.push((about(&change.subject, told), tail, Vec::new()));
+            continue;
+        };
+        let what = of_entry(*message, told);
+        let at = *known.entry((what.clone(), tail.clone())).or_insert(lines.len());
+        if at == lines.len() {
+            lines.push((what, tail, Vec::new()));
+        }
+        lines[at].2.push(*message);
+    }
+    let line = |(what, tail, numbers): (String, String, Vec<u32>)| {
+        let named: Vec<String> = numbers.iter().take(NAMED_MAX).map(u32::to_string).collect();
+        match numbers.len() {
+            0 => format!("{what}: {tail}"),
+            1 => format!("entry {} ({what}): {tail}", named.concat()),
+            2..=NAMED_MAX => format!("entries {} ({what}): {tail}", named.join(", ")),
+            count => format!("entries {} and {} more ({what}): {tail}", named.join(", "), count - NAMED_MAX),
+        }
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// Writes a report as JSON: a line for each change, with the entry that it was made to.
@@ -212,15 +250,19 @@ fn about(subject: &Subject, told: &[Told]) -> String {
         Subject::Tool(name) => format!("tool {name}"),
         Subject::Entry(None) => "an entry that was put in".to_owned(),
         Subject::Entry(Some(Place { message, .. })) => {
-            let entry = told.get(*message as usize).map(|told| &told.entry);
-            let what = entry.map_or_else(String::new, |entry| match &entry.kind {
-                Kind::Called(call) => format!("called {}", call.name),
-                Kind::Said(said) => view::role_name(said.role).to_owned(),
-                kind => view::kind_name(kind).to_owned(),
-            });
-            format!("entry {message} ({what})")
+            format!("entry {message} ({})", of_entry(*message, told))
         }
     }
+}
+
+/// Says what kind of entry the one of a number is.
+fn of_entry(number: u32, told: &[Told]) -> String {
+    let entry = told.get(number as usize).map(|told| &told.entry);
+    entry.map_or_else(String::new, |entry| match &entry.kind {
+        Kind::Called(call) => format!("called {}", call.name),
+        Kind::Said(said) => view::role_name(said.role).to_owned(),
+        kind => view::kind_name(kind).to_owned(),
+    })
 }
 
 fn document(

@@ -1,6 +1,8 @@
 //! Where agents keep their sessions, and what is there.
 
 use crate::exit::CommandError;
+use crate::output;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use throughline_carry::Agent;
@@ -34,6 +36,15 @@ pub enum Place {
     Database(String),
 }
 
+/// The sessions of an agent, as far as they could be looked at.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    /// Those that are there, the latest first.
+    pub found: Vec<Found>,
+    /// Why there may be others.
+    pub missed: Option<CommandError>,
+}
+
 /// Returns the folder that an agent keeps its sessions in, as its own settings have it.
 pub fn home(agent: Agent) -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -50,30 +61,62 @@ pub fn home(agent: Agent) -> Option<PathBuf> {
     }
 }
 
-/// Returns the sessions of an agent, the latest first. An agent that was never used has none.
-pub fn sessions(agent: Agent) -> Result<Vec<Found>, CommandError> {
-    let Some(home) = home(agent) else { return Ok(Vec::new()) };
-    let mut found = match agent {
-        Agent::ClaudeCode | Agent::Codex => files(agent, &home)?,
-        Agent::Opencode => super::opencode::sessions(&home)?,
+/// Returns the sessions of an agent. One that was never used has none.
+pub fn sessions(agent: Agent) -> Sessions {
+    let Some(home) = home(agent) else { return Sessions::default() };
+    let mut sessions = match agent {
+        Agent::ClaudeCode | Agent::Codex => match files(agent, &home) {
+            Ok(found) => Sessions { found, missed: None },
+            Err(error) => Sessions { found: Vec::new(), missed: Some(error) },
+        },
+        Agent::Opencode => super::opencode::sessions(&home),
     };
-    found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.place.name().cmp(&b.place.name())));
-    Ok(found)
+    sessions
+        .found
+        .sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.place.name().cmp(&b.place.name())));
+    sessions
 }
 
-/// Returns the session files of an agent in a folder and those below it.
+/// Returns the sessions of several agents. What cannot be looked at does not keep out the rest, and is said.
+pub fn of_all(agents: &[Agent]) -> Result<Vec<Found>, CommandError> {
+    let (mut all, mut missed) = (Vec::new(), Vec::new());
+    for agent in agents {
+        let sessions = sessions(*agent);
+        all.extend(sessions.found);
+        missed.extend(sessions.missed.map(|error| (agent, error)));
+    }
+    if all.is_empty()
+        && agents.len() == 1
+        && let Some((_, error)) = missed.pop()
+    {
+        return Err(error);
+    }
+    for (agent, error) in missed {
+        output::remark(&format!("{agent}: {error}"));
+    }
+    Ok(all)
+}
+
+/// Returns the session files of an agent in a folder and those below it. Links may lead in circles: each folder is
+/// looked at once, and by its own name where it has one here.
 pub fn files(agent: Agent, folder: &Path) -> Result<Vec<Found>, CommandError> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
+    let mut folders = VecDeque::from([folder.to_owned()]);
+    let mut seen = BTreeSet::new();
+    while let Some(folder) = folders.pop_front() {
+        if folder.canonicalize().is_ok_and(|real| !seen.insert(real)) {
+            continue;
+        }
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             entries => entries.map_err(|source| failed(&folder, source))?,
         };
         for entry in entries {
             let path = entry.map_err(|source| failed(&folder, source))?.path();
-            if path.is_dir() {
-                folders.push(path);
+            if path.is_symlink() && path.is_dir() {
+                folders.push_back(path);
+            } else if path.is_dir() {
+                folders.push_front(path);
             } else if is_session(agent, &path) {
                 found.extend(file(agent, path));
             }
@@ -98,9 +141,10 @@ pub fn named(agent: Agent, name: &str) -> Result<Vec<Found>, CommandError> {
     if path.exists() {
         return Ok(file(agent, path).into_iter().collect());
     }
-    let fitting: Vec<Found> =
-        sessions(agent)?.into_iter().filter(|found| found.place.name().contains(name)).collect();
+    let Sessions { found, missed } = sessions(agent);
+    let fitting: Vec<Found> = found.into_iter().filter(|found| found.place.name().contains(name)).collect();
     match fitting.len() {
+        0 if missed.is_some() => missed.map_or(Ok(Vec::new()), Err),
         0 => Err(CommandError::no(format!("no file, and no session of {agent}, is called `{name}`"))
             .hint(format!("`throughline import {agent}` lists them"))),
         1 => Ok(fitting),

@@ -4,6 +4,7 @@
 //! what is new is added. A line that cannot be read is named and left out.
 
 pub mod find;
+pub mod flaw;
 mod interchange;
 pub mod opencode;
 pub mod session;
@@ -38,6 +39,9 @@ pub fn run(asked: &ImportArgs, args: &Args) -> Result<(), CommandError> {
         (Some(Kind::Body(dialect)), Some(name)) => {
             let history = history::open(&history::configured(args)?)?;
             let imported = history::wait(session::import_body(history, dialect, Path::new(&name)))?;
+            if imported.conversation.is_none() {
+                return Err(CommandError::bad_input(format!("{name}: nothing is said in it")));
+            }
             report(dialect.name(), &imported, args)
         }
         (Some(Kind::Interchange), Some(name)) => interchange::run(Path::new(&name), args),
@@ -97,40 +101,65 @@ fn of_agents(
     let found = match (name, agents) {
         (Some(name), [agent]) => find::named(*agent, name)?,
         (Some(name), _) => return Err(unknown(name)),
-        (None, _) if asked.all || asked.latest => chosen(agents, asked.latest)?,
+        (None, _) if asked.latest => latest(agents)?,
+        (None, _) if asked.all => find::of_all(agents)?,
         (None, _) => return list(agents, asked, args),
     };
     if found.is_empty() {
         return Err(CommandError::no("there is no session to import")
             .hint("CLAUDE_CONFIG_DIR, CODEX_HOME and XDG_DATA_HOME say where agents keep theirs; a path works as well"));
     }
-    let history = history::open(&history::configured(args)?)?;
-    let bar = Bar::new(!args.quiet, Unit::Bytes);
-    for found in &found {
-        let imported = history::wait(session::import(Arc::clone(&history), found, &bar));
-        bar.clear();
-        match imported {
-            Ok(imported) => report(found.agent.name(), &imported, args)?,
-            // One session that cannot be read does not keep the others out.
-            Err(error) if asked.all && error.kind() == Failure::BadInput => output::report_error(&error),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+    import_all(&found, asked.all, args)
 }
 
-/// Returns all sessions, or the latest with its sub-agents.
-pub fn chosen(agents: &[Agent], latest: bool) -> Result<Vec<Found>, CommandError> {
-    let mut all = Vec::new();
-    for agent in agents {
-        all.extend(find::sessions(*agent)?);
+/// Imports sessions. Of several, one that cannot be imported does not keep the others out.
+fn import_all(found: &[Found], all: bool, args: &Args) -> Result<(), CommandError> {
+    let history = history::open(&history::configured(args)?)?;
+    let bar = Bar::new(!args.quiet, Unit::Bytes);
+    let is_one = found.len() == 1 && !all;
+    let mut failed: u64 = 0;
+    // A file that is empty yet is the beginning of a session.
+    for found in found.iter().filter(|found| is_one || found.size != Some(0)) {
+        let imported = quietly(&history, found, &bar);
+        bar.clear();
+        match imported {
+            Ok(Imported { conversation: None, source, .. }) if is_one => {
+                return Err(CommandError::no(format!("{source}: nothing was said in it")));
+            }
+            Ok(imported) => report(found.agent.name(), &imported, args)?,
+            Err(error) if is_one || error.kind() == Failure::Store => return Err(error),
+            Err(error) => {
+                output::report_error(&error);
+                failed += 1;
+            }
+        }
     }
-    if !latest {
-        return Ok(all);
+    match failed {
+        0 => Ok(()),
+        _ => Err(CommandError::no(format!(
+            "{} could not be imported; the others were",
+            counted(failed, "session", "sessions")
+        ))),
     }
-    let newest = all.iter().filter(|found| !found.place.is_sub_agent()).max_by_key(|found| found.modified);
-    let Some(newest) = newest.cloned() else { return Ok(Vec::new()) };
-    Ok(with_sub_agents(newest, all))
+}
+
+/// Returns the session with something said in it that was changed last, and its sub-agents.
+pub fn latest(agents: &[Agent]) -> Result<Vec<Found>, CommandError> {
+    let all = find::of_all(agents)?;
+    let mut sessions: Vec<&Found> = all.iter().filter(|found| !found.place.is_sub_agent()).collect();
+    sessions.sort_by_key(|found| std::cmp::Reverse(found.modified));
+    // An agent that was opened and closed leaves a file as well.
+    let has_talk =
+        |found: &&Found| session::facts(found).is_ok_and(|facts| facts.turns > 0 || facts.calls > 0);
+    match sessions.iter().copied().find(has_talk).cloned() {
+        Some(latest) => Ok(with_sub_agents(latest, all)),
+        None if sessions.is_empty() => Ok(Vec::new()),
+        None => Err(CommandError::no(format!(
+            "in none of the {} was anything said",
+            counted(sessions.len() as u64, "session that was found", "sessions that were found")
+        ))
+        .hint("a path names another; with `carry` it is given as --session")),
+    }
 }
 
 /// Returns a session and those of its sub-agents that are kept in a folder of its name.
@@ -145,21 +174,18 @@ pub fn with_sub_agents(session: Found, all: Vec<Found>) -> Vec<Found> {
 }
 
 fn list(agents: &[Agent], asked: &ImportArgs, args: &Args) -> Result<(), CommandError> {
-    let mut found = Vec::new();
-    for agent in agents {
-        match find::sessions(*agent) {
-            Ok(sessions) => found.extend(sessions.into_iter().filter(|found| !found.place.is_sub_agent())),
-            // Of several agents, one whose sessions cannot be read does not hide those of the others.
-            Err(error) if agents.len() > 1 => output::remark(&format!("{agent}: {error}")),
-            Err(error) => return Err(error),
-        }
+    let mut found = find::of_all(agents)?;
+    found.retain(|found| !found.place.is_sub_agent());
+    if found.is_empty() && !args.quiet {
+        output::remark("no sessions of agents were found");
     }
     found.sort_by_key(|found| std::cmp::Reverse(found.modified));
     let more = found.len() > asked.limit as usize;
     found.truncate(asked.limit as usize);
     let mut listed = Vec::with_capacity(found.len());
     for found in &found {
-        let (facts, _) = session::facts(found)?;
+        // One that cannot be read is listed all the same.
+        let facts = session::facts(found).unwrap_or_default();
         let modified = session::millis(found.modified);
         listed.push(Listed {
             agent: found.agent,
@@ -171,9 +197,6 @@ fn list(agents: &[Agent], asked: &ImportArgs, args: &Args) -> Result<(), Command
     }
     if args.json {
         return output::print(&json_lines(&listed, write_listed));
-    }
-    if listed.is_empty() && !args.quiet {
-        output::remark("no sessions of agents were found");
     }
     let ink = Ink::of_stdout();
     let mut table = Table::new([
@@ -244,23 +267,38 @@ fn write_facts(writer: &mut Writer, facts: &Facts) {
     }
 }
 
-/// Says what came of an import.
-fn report(from: &str, imported: &Imported, args: &Args) -> Result<(), CommandError> {
+/// Says what in a session could not be read as it is.
+pub fn remark_on(imported: &Imported, args: &Args) {
     if !args.quiet {
-        for (number, error) in &imported.damaged {
-            output::remark(&format!("line {number} could not be read and was left out: {error}"));
+        for flaw in &imported.flaws {
+            output::remark(&format!("{}: {flaw}", imported.source));
         }
     }
+}
+
+/// Says what came of an import.
+fn report(from: &str, imported: &Imported, args: &Args) -> Result<(), CommandError> {
+    remark_on(imported, args);
+    let Some(conversation) = &imported.conversation else {
+        if !args.quiet {
+            output::remark(&format!("{}: nothing was said in it", imported.source));
+        }
+        return Ok(());
+    };
     if args.json {
         let mut writer = Writer::new();
         writer.begin_object();
-        writer.field_str("conversation", imported.conversation.as_str());
+        writer.field_str("conversation", conversation.as_str());
         writer.field_str("from", from);
         write_facts(&mut writer, &imported.facts);
         writer.field_uint("new_entries", imported.new_entries as u64);
         writer.key("damaged");
         writer.begin_array();
-        imported.damaged.iter().for_each(|(number, _)| writer.uint(*number));
+        imported.flaws.iter().filter_map(flaw::Flaw::line).for_each(|number| writer.uint(number));
+        writer.end_array();
+        writer.key("flaws");
+        writer.begin_array();
+        imported.flaws.iter().for_each(|flaw| writer.string(&flaw.to_string()));
         writer.end_array();
         writer.end_object();
         return output::print(&format!("{}\n", writer.into_string()));
@@ -273,7 +311,7 @@ fn report(from: &str, imported: &Imported, args: &Args) -> Result<(), CommandErr
     let turns = counted(facts.turns, "turn", "turns");
     let calls = counted(facts.calls, "call", "calls");
     let results = counted(facts.results, "result", "results");
-    output::print(&format!("{}  {new}; {from}: {turns}, {calls}, {results}\n", imported.conversation))
+    output::print(&format!("{conversation}  {new}; {from}: {turns}, {calls}, {results}\n"))
 }
 
 /// Imports one session and says nothing.

@@ -1,15 +1,30 @@
 //! opencode's sessions: files in its storage (older versions), or its database, which its own command reads.
 
-use super::find::{Found, Place, failed};
+use super::find::{Found, Place, Sessions, failed};
+use super::flaw::{Flaw, document_of};
 use crate::exit::CommandError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
-use throughline_carry::{Agent, join_opencode};
-use throughline_wire::json::Document;
+use throughline_carry::{Agent, Damage, join_opencode};
+use throughline_wire::json::{Document, Kind, quote};
 
-/// Returns all sessions, of files and of the database.
-pub fn sessions(home: &Path) -> Result<Vec<Found>, CommandError> {
+/// Returns all sessions, of files and of the database; either may be there without the other.
+pub fn sessions(home: &Path) -> Sessions {
+    let (mut found, mut missed) = match in_storage(home) {
+        Ok(found) => (found, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    if home.join("opencode.db").exists() {
+        match in_database() {
+            Ok(sessions) => found.extend(sessions),
+            Err(error) => missed = Some(error),
+        }
+    }
+    Sessions { found, missed }
+}
+
+fn in_storage(home: &Path) -> Result<Vec<Found>, CommandError> {
     let storage = home.join("storage");
     let mut found = Vec::new();
     for project in folder(&storage.join("session"))? {
@@ -25,32 +40,42 @@ pub fn sessions(home: &Path) -> Result<Vec<Found>, CommandError> {
             });
         }
     }
-    if home.join("opencode.db").exists() {
-        found.extend(in_database()?);
-    }
     Ok(found)
 }
 
-/// Reads a session as one document.
-pub fn document(place: &Place) -> Result<String, CommandError> {
+/// Reads a session as one document, and says what could not be read of it.
+pub fn document(place: &Place) -> Result<(String, Vec<Flaw>), CommandError> {
     match place {
-        Place::File(path) => std::fs::read_to_string(path).map_err(|source| failed(path, source)),
+        Place::File(path) => Ok(document_of(std::fs::read(path).map_err(|source| failed(path, source))?)),
         Place::Storage { storage, info } => stored(storage, info),
-        Place::Database(id) => run(&["export", id]),
+        Place::Database(id) => Ok((run(&["export", id])?, Vec::new())),
     }
 }
 
-/// Puts the files of a session together: they are named by ids, which sort by time.
-fn stored(storage: &Path, info: &Path) -> Result<String, CommandError> {
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|source| failed(path, source));
+/// Puts the files of a session together: they are named by ids, which sort by time. A file that cannot be read is named
+/// and left out.
+fn stored(storage: &Path, info: &Path) -> Result<(String, Vec<Flaw>), CommandError> {
+    let mut flaws = Vec::new();
     let session = super::find::stem(info);
     let mut messages = Vec::new();
     for message in folder(&storage.join("message").join(&session))? {
         let parts = folder(&storage.join("part").join(super::find::stem(&message)))?;
-        let parts = parts.iter().map(|part| read(part)).collect::<Result<_, _>>()?;
-        messages.push((read(&message)?, parts));
+        let Some(message) = object(&message, &mut flaws) else { continue };
+        messages.push((message, parts.iter().filter_map(|part| object(part, &mut flaws)).collect()));
     }
-    Ok(join_opencode(&read(info)?, &messages))
+    // Without its facts it is still known by its name.
+    let info = object(info, &mut flaws).unwrap_or_else(|| format!("{{\"id\":{}}}", quote(&session)));
+    Ok((join_opencode(&info, &messages), flaws))
+}
+
+/// Reads a file that holds one object.
+fn object(path: &Path, flaws: &mut Vec<Flaw>) -> Option<String> {
+    let read = || {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let document = Document::parse(text.as_str()).map_err(|error| error.to_string())?;
+        if document.root().kind() == Kind::Object { Ok(text) } else { Err("not an object".to_owned()) }
+    };
+    read().map_err(|error| flaws.push(Flaw::Part(Damage(format!("{}: {error}", path.display()))))).ok()
 }
 
 fn folder(path: &Path) -> Result<Vec<PathBuf>, CommandError> {

@@ -1,6 +1,7 @@
 //! Reading a session from where it is, line by line, and handing on what it brings.
 
 use super::find::{Found, Place, failed, stem};
+use super::flaw::{Flaw, text_of};
 use super::opencode;
 use super::store::{Importer, Origin, id_of_beginning};
 use crate::exit::CommandError;
@@ -10,7 +11,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
-use throughline_carry::{Agent, Damage, Facts, Millis, Piece, SessionReader, read_body, read_document};
+use throughline_carry::{
+    Agent, Contents, Damage, Facts, Millis, Piece, SessionReader, read_body, read_document,
+};
 use throughline_core::{ConversationId, Dialect};
 use throughline_store::History;
 use throughline_wire::json::Document;
@@ -21,14 +24,18 @@ const WAITING_MAX: usize = 1_000;
 /// What came of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// The conversation that the session became.
-    pub conversation: ConversationId,
+    /// The conversation that the session became; none, if nothing was said in it.
+    pub conversation: Option<ConversationId>,
+    /// The conversations that its sub-agents became, where they are in the same file.
+    pub sub_agents: Vec<ConversationId>,
+    /// Where it is from.
+    pub source: String,
     /// What the session says of itself.
     pub facts: Facts,
     /// How many entries were not there before.
     pub new_entries: usize,
-    /// The lines that could not be read, and why.
-    pub damaged: Vec<(u64, Damage)>,
+    /// What could not be read as it is.
+    pub flaws: Vec<Flaw>,
 }
 
 /// A line of a file.
@@ -36,6 +43,8 @@ struct Line {
     number: u64,
     offset: u64,
     text: String,
+    /// Where it is no text, if it is not.
+    not_text: Option<usize>,
 }
 
 /// Lines of a file, one at a time.
@@ -45,57 +54,67 @@ struct Lines {
     offset: u64,
 }
 
-/// Reads what a session says of itself, and how many of its lines cannot be read.
-pub fn facts(found: &Found) -> Result<(Facts, usize), CommandError> {
-    let Some((mut reader, path)) = line_reader(found)? else {
-        let text = opencode::document(&found.place)?;
-        return Ok(match read_document(found.agent, &text) {
-            Ok((facts, _)) => (facts, 0),
-            Err(_) => (Facts::default(), 1),
-        });
+/// Reads what a session says of itself.
+pub fn facts(found: &Found) -> Result<Facts, CommandError> {
+    let Some((mut reader, path)) = line_reader(found) else {
+        let (text, _) = opencode::document(&found.place)?;
+        return read_document(found.agent, &text)
+            .map(|contents| contents.facts)
+            .map_err(|error| unreadable(found, &error));
     };
     let mut lines = Lines::open(path)?;
-    let mut damaged = 0;
     while let Some(line) = lines.next(path)? {
-        damaged += usize::from(reader.line(&line.text).is_err());
+        // What is damaged says nothing.
+        let _ = reader.line(&line.text);
     }
-    Ok((named(reader.facts().clone(), path), damaged))
+    Ok(named(reader.facts().clone(), path))
 }
 
 /// Imports a session of an agent.
 pub async fn import(history: Arc<dyn History>, found: &Found, bar: &Bar) -> Result<Imported, CommandError> {
-    let at = millis(found.modified);
-    let Some((mut reader, path)) = line_reader(found)? else {
-        let text = opencode::document(&found.place)?;
-        let (facts, pieces) = read_document(found.agent, &text).map_err(|error| unreadable(found, &error))?;
-        return whole(history, Origin::Agent(found.agent), facts, &pieces, &text, &found.place.name(), at)
-            .await;
+    match line_reader(found) {
+        Some((reader, path)) => line_by_line(history, found, reader, path, bar).await,
+        None => {
+            let (text, mut flaws) = opencode::document(&found.place)?;
+            let contents = read_document(found.agent, &text).map_err(|error| unreadable(found, &error))?;
+            let Contents { facts, pieces, damaged } = contents;
+            flaws.extend(damaged.into_iter().map(Flaw::Part));
+            let read = Whole { facts, pieces, text, source: found.place.name(), at: millis(found.modified) };
+            let imported = whole(history, Origin::Agent(found.agent), read).await?;
+            Ok(Imported { flaws, ..imported })
+        }
+    }
+}
+
+async fn line_by_line(
+    history: Arc<dyn History>,
+    found: &Found,
+    mut reader: SessionReader,
+    path: &Path,
+    bar: &Bar,
+) -> Result<Imported, CommandError> {
+    let (name, size, source) = (stem(path), found.size.unwrap_or(0), found.place.name());
+    let begun = |facts: &Facts| {
+        let id = facts.id.as_deref().unwrap_or_default();
+        let (history, at) = (Arc::clone(&history), millis(found.modified));
+        Importer::new(history, Origin::Agent(found.agent), id, &source, at)
     };
-    let (name, size) = (stem(path), found.size.unwrap_or(0));
     let mut lines = Lines::open(path)?;
     let mut importer: Option<Importer> = None;
     // Lines before the first that brings something: by then it is known whose they are, and where it worked.
     let mut waiting: Vec<(Line, &'static str)> = Vec::new();
-    let mut damaged = Vec::new();
+    let mut flaws = Vec::new();
     while let Some(line) = lines.next(path)? {
         bar.at(&name, line.offset, size);
+        let number = line.number;
+        flaws.extend(line.not_text.map(|at| Flaw::Bytes { number, at }));
         let read = reader.line(&line.text);
-        let (number, kind) = (line.number, if read.is_ok() { "line" } else { "damaged" });
-        waiting.push((line, kind));
+        waiting.push((line, if read.is_ok() { "line" } else { "damaged" }));
         let facts = named(reader.facts().clone(), path);
         let is_begun = importer.is_some() || waiting.len() > WAITING_MAX;
         match read {
             Ok(piece) if is_begun || piece.is_some() => {
-                let importer = importer.get_or_insert_with(|| {
-                    let id = facts.id.as_deref().unwrap_or_default();
-                    Importer::new(
-                        Arc::clone(&history),
-                        Origin::Agent(found.agent),
-                        id,
-                        &found.place.name(),
-                        at,
-                    )
-                });
+                let importer = importer.get_or_insert_with(|| begun(&facts));
                 for (line, kind) in waiting.drain(..) {
                     importer.line(&line.text, kind, line.offset, &facts).await?;
                 }
@@ -104,22 +123,19 @@ pub async fn import(history: Arc<dyn History>, found: &Found, bar: &Bar) -> Resu
                 }
             }
             Ok(_) => {}
-            Err(error) => damaged.push((number, error)),
+            Err(damage) => flaws.push(Flaw::Line { number, damage }),
         }
     }
     let facts = named(reader.facts().clone(), path);
-    let id = facts.id.clone().unwrap_or_default();
     let Some(mut importer) = importer else {
         // Nothing was said in it: there is no conversation to be made of it.
-        let conversation = ConversationId::new(format!("conv_{id}"));
-        return Ok(Imported { conversation, facts, new_entries: 0, damaged });
+        ensure_session(found.agent, path)?;
+        return Ok(Imported { flaws, ..Imported::nothing(facts, source) });
     };
     for (line, kind) in waiting {
         importer.line(&line.text, kind, line.offset, &facts).await?;
     }
-    let conversation = importer.conversation(None);
-    let new_entries = importer.finish(&facts).await?;
-    Ok(Imported { conversation, facts, new_entries, damaged })
+    Ok(Imported { flaws, ..finished(importer, facts, source).await? })
 }
 
 /// Imports one request body.
@@ -135,36 +151,74 @@ pub async fn import_body(
     let entries = pieces.first().map_or(&[][..], |piece| &piece.entries);
     facts.id = Some(id_of_beginning(entries).into());
     let at = std::fs::metadata(path).and_then(|facts| facts.modified()).map_or(0, millis);
-    let source = path.display().to_string();
-    whole(history, Origin::Body(dialect), facts, &pieces, &text, &source, at).await
+    let read = Whole { facts, pieces, text, source: path.display().to_string(), at };
+    whole(history, Origin::Body(dialect), read).await
 }
 
-async fn whole(
-    history: Arc<dyn History>,
-    origin: Origin,
+/// A session that was read as one document.
+struct Whole {
     facts: Facts,
-    pieces: &[Piece],
-    text: &str,
-    source: &str,
+    pieces: Vec<Piece>,
+    text: String,
+    source: String,
     at: Millis,
-) -> Result<Imported, CommandError> {
+}
+
+async fn whole(history: Arc<dyn History>, origin: Origin, read: Whole) -> Result<Imported, CommandError> {
+    let Whole { facts, pieces, text, source, at } = read;
+    if pieces.iter().all(|piece| piece.entries.is_empty()) {
+        return Ok(Imported::nothing(facts, source));
+    }
     let id = facts.id.clone().unwrap_or_default();
-    let mut importer = Importer::new(history, origin, &id, source, at);
-    importer.line(text, "document", 0, &facts).await?;
-    for piece in pieces {
+    let mut importer = Importer::new(history, origin, &id, &source, at);
+    importer.line(&text, "document", 0, &facts).await?;
+    for piece in &pieces {
         importer.piece(piece, &facts).await?;
     }
+    finished(importer, facts, source).await
+}
+
+async fn finished(importer: Importer, facts: Facts, source: String) -> Result<Imported, CommandError> {
     let conversation = importer.conversation(None);
+    let sub_agents = importer.conversations().filter(|id| **id != conversation).cloned().collect();
     let new_entries = importer.finish(&facts).await?;
-    Ok(Imported { conversation, facts, new_entries, damaged: Vec::new() })
+    let conversation = Some(conversation);
+    Ok(Imported { conversation, sub_agents, source, facts, new_entries, flaws: Vec::new() })
+}
+
+impl Imported {
+    /// Returns what comes of a session in which nothing was said.
+    const fn nothing(facts: Facts, source: String) -> Self {
+        Self { conversation: None, sub_agents: Vec::new(), source, facts, new_entries: 0, flaws: Vec::new() }
+    }
+}
+
+/// Makes sure that a file in which nothing was said is a session at all.
+fn ensure_session(agent: Agent, path: &Path) -> Result<(), CommandError> {
+    let refused = CommandError::bad_input(format!("{}: not a session of {agent}", path.display()));
+    match recognised(path)? {
+        Some(Kind::Agent(known)) if known == agent => return Ok(()),
+        Some(Kind::Agent(known)) => return Err(refused.hint(format!("it is one of {known}"))),
+        Some(Kind::Interchange) => return Err(refused.hint("it is our own form: `throughline import jsonl`")),
+        Some(Kind::Body(_)) | None => {}
+    }
+    let mut lines = Lines::open(path)?;
+    while let Some(line) = lines.next(path)? {
+        let Ok(document) = Document::parse(line.text.as_str()) else { continue };
+        if document.root().field("type").is_some_and(|kind| kind.as_str().is_some()) {
+            return Ok(());
+        }
+    }
+    Err(refused
+        .hint("a request body is imported with chat.json, messages.json or responses.json in front of it"))
 }
 
 /// Returns the reader of a session that is read line by line, and its file.
-fn line_reader(found: &Found) -> Result<Option<(SessionReader, &Path)>, CommandError> {
-    let Place::File(path) = &found.place else { return Ok(None) };
+fn line_reader(found: &Found) -> Option<(SessionReader, &Path)> {
+    let Place::File(path) = &found.place else { return None };
     let is_document = found.agent == Agent::Codex && path.extension().is_some_and(|ending| ending == "json");
     let reader = SessionReader::new(found.agent).filter(|_| !is_document);
-    Ok(reader.map(|reader| (reader, path.as_path())))
+    reader.map(|reader| (reader, path.as_path()))
 }
 
 /// Gives a session the id that its file has: lines in it may have been copied from another.
@@ -243,10 +297,9 @@ impl Lines {
         while bytes.last().is_some_and(u8::is_ascii_whitespace) {
             bytes.pop();
         }
-        let text = String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let (text, not_text) = text_of(bytes);
         self.number += 1;
-        let line = Line { number: self.number, offset: self.offset, text };
+        let line = Line { number: self.number, offset: self.offset, text, not_text };
         self.offset += read as u64;
         Ok(Some(line))
     }

@@ -103,6 +103,11 @@ impl Importer {
         })
     }
 
+    /// Returns the conversations that something was written to.
+    pub fn conversations(&self) -> impl Iterator<Item = &ConversationId> {
+        self.begun.iter()
+    }
+
     /// Takes a line as it came; `offset` is where in the file it begins.
     pub async fn line(
         &mut self,

@@ -3,7 +3,7 @@
 //! Agents append to files, so a file that has another size or time than before has something new. Looking costs a
 //! listing of the folders; nothing is read that has not changed.
 
-use super::find::{self, Found};
+use super::find::{self, Found, Sessions};
 use super::{quietly, report};
 use crate::args::Args;
 use crate::commands::history;
@@ -28,12 +28,18 @@ pub fn run(agents: &[Agent], args: &Args) -> Result<(), CommandError> {
         let _inside = runtime.enter();
         Box::pin(signals::stop())
     };
+    let mut missed: BTreeMap<Agent, String> = BTreeMap::new();
+    let mut found = looked_at(agents, &mut missed);
+    let followed: Vec<&str> =
+        agents.iter().filter(|agent| !missed.contains_key(agent)).map(|agent| agent.name()).collect();
+    if followed.is_empty() {
+        return Err(CommandError::no("there are no sessions that could be followed"));
+    }
     if !args.quiet {
-        let names: Vec<&str> = agents.iter().map(|agent| agent.name()).collect();
-        output::remark(&format!("following the sessions of {}; Ctrl-C ends it", names.join(", ")));
+        output::remark(&format!("following the sessions of {}; Ctrl-C ends it", followed.join(", ")));
     }
     loop {
-        for found in changed(agents, &mut known) {
+        for found in changed(found, &mut known) {
             match quietly(&history, &found, &bar) {
                 Ok(imported) if imported.new_entries > 0 => report(found.agent.name(), &imported, args)?,
                 Ok(_) => {}
@@ -51,13 +57,29 @@ pub fn run(agents: &[Agent], args: &Args) -> Result<(), CommandError> {
         if stopped {
             return Ok(());
         }
+        found = looked_at(agents, &mut missed);
     }
 }
 
-/// Returns the sessions that are not as they were.
-fn changed(agents: &[Agent], known: &mut BTreeMap<String, (SystemTime, Option<u64>)>) -> Vec<Found> {
-    let mut all: Vec<Found> =
-        agents.iter().flat_map(|agent| find::sessions(*agent).unwrap_or_default()).collect();
+/// Returns the sessions that are there. Why some cannot be looked at is said once, and again when it is another reason.
+fn looked_at(agents: &[Agent], missed: &mut BTreeMap<Agent, String>) -> Vec<Found> {
+    let mut all = Vec::new();
+    for agent in agents {
+        let sessions: Sessions = find::sessions(*agent);
+        all.extend(sessions.found);
+        let before = missed.remove(agent);
+        if let Some(error) = sessions.missed.map(|error| error.to_string()) {
+            if before.as_ref() != Some(&error) {
+                output::remark(&format!("{agent}: {error}"));
+            }
+            missed.insert(*agent, error);
+        }
+    }
+    all
+}
+
+/// Returns those of the sessions that are not as they were.
+fn changed(mut all: Vec<Found>, known: &mut BTreeMap<String, (SystemTime, Option<u64>)>) -> Vec<Found> {
     // The earliest change first, so that what was added last is the latest in the history, too.
     all.sort_by_key(|found| found.modified);
     all.retain(|found| {
