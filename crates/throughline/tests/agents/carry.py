@@ -3,6 +3,7 @@
 Usage: carry.py THROUGHLINE BIN, where BIN has `claude` and `codex`.
 """
 
+import atexit
 import json
 import os
 import pathlib
@@ -71,6 +72,8 @@ class Backend:
         self.process = subprocess.Popen(
             [THROUGHLINE, "sim", "--listen", "127.0.0.1:0", "--script", str(script)], stdout=subprocess.PIPE, text=True
         )
+        # A check that fails ends the program, and nothing of it is to be left.
+        atexit.register(self.process.kill)
         line = self.process.stdout.readline()
         self.url = "http://" + line.split("http://")[1].split("/v1")[0]
 
@@ -199,7 +202,8 @@ def shortened(user, folder):
     """However little fits, what the user said is what the other agent shows to its backend."""
     task = "Mend the parser of dates, and nothing else."
     (user.project / "long.txt").write_text("".join(f"line {number} of a long file\n" for number in range(200)))
-    reads = [{"calls": [call("Bash", command=f"cat long.txt # {number}")]} for number in range(20)]
+    reads = [{"calls": [call("Bash", command=f"cat long.txt # {number}")]} for number in range(60)]
+    reads[0]["reasoning"] = "One after another."
     first = Backend(folder, [*reads, {"text": "Done."}])
     user.claude(first, prompt=task)
     first.stop()
