@@ -149,8 +149,7 @@ pub fn latest(agents: &[Agent]) -> Result<Vec<Found>, CommandError> {
     let mut sessions: Vec<&Found> = all.iter().filter(|found| !found.place.is_sub_agent()).collect();
     sessions.sort_by_key(|found| std::cmp::Reverse(found.modified));
     // An agent that was opened and closed leaves a file as well.
-    let has_talk =
-        |found: &&Found| session::facts(found).is_ok_and(|facts| facts.turns > 0 || facts.calls > 0);
+    let has_talk = |found: &&Found| session::has_talk(found).unwrap_or(false);
     match sessions.iter().copied().find(has_talk).cloned() {
         Some(latest) => Ok(with_sub_agents(latest, all)),
         None if sessions.is_empty() => Ok(Vec::new()),

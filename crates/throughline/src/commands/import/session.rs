@@ -70,6 +70,20 @@ pub fn facts(found: &Found) -> Result<Facts, CommandError> {
     Ok(named(reader.facts().clone(), path))
 }
 
+/// Says whether anything was said in a session; no more of it is read than that takes.
+pub fn has_talk(found: &Found) -> Result<bool, CommandError> {
+    let is_talk = |facts: &Facts| facts.turns > 0 || facts.calls > 0;
+    let Some((mut reader, path)) = line_reader(found) else { return Ok(is_talk(&facts(found)?)) };
+    let mut lines = Lines::open(path)?;
+    while let Some(line) = lines.next(path)? {
+        let _ = reader.line(&line.text);
+        if is_talk(reader.facts()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Imports a session of an agent.
 pub async fn import(history: Arc<dyn History>, found: &Found, bar: &Bar) -> Result<Imported, CommandError> {
     match line_reader(found) {
