@@ -3,17 +3,19 @@
 //! A client that resends everything sends the same history in its own words: without the reasoning that its
 //! dialect has no place for, without the ids of items, with other white space in its JSON, under a system
 //! prompt that names the hour. A chain therefore covers what was *said* to and by the model (roles, texts,
-//! calls, results) and neither how it stood on the wire nor who said it. Some entries are silent, and leave
+//! calls, results) and neither how it stood on the wire nor who said it; arguments of calls, and what only its own
+//! dialect understands, by what they mean and not by how they are written. Some entries are silent, and leave
 //! the chain as it is: reasoning, handovers and summaries, instructions, calls that clients are not shown, and
 //! whatever the operator says before the conversation's first word. What a chain does not cover is still stored, entry by entry.
 //!
-//! The function is part of the stored format: see docs/decisions/0006.
+//! The function is part of the stored format: see docs/decisions/0006 and 0028.
 
 use std::fmt;
 
 use throughline_core::{Content, Entry, Input, Kind, Media, Outcome, Part, Role, Side};
 
 use crate::digest::{Digest, Digester, Domain};
+use crate::meaning::meaning;
 
 /// What was said up to an entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,8 +88,12 @@ impl Saying {
                 says.tag(10);
                 says.text(&call.id);
                 says.text(&call.name);
-                says.tag(u8::from(matches!(call.input, Input::Freeform(_))));
-                says.text(call.input.text());
+                match &call.input {
+                    // Where arguments are an object, none at all are an empty one.
+                    Input::Arguments(text) if text.trim().is_empty() => says.json("{}"),
+                    Input::Arguments(text) => says.json(text),
+                    Input::Freeform(text) => says.tagged(1, text),
+                }
             }
             Kind::Returned(returned) => {
                 says.tag(11);
@@ -102,7 +108,7 @@ impl Saying {
             Kind::Opaque { kind } => {
                 says.tag(13);
                 says.text(kind);
-                says.text(entry.wire.as_ref().map_or("", |wire| &wire.text));
+                says.json(entry.wire.as_ref().map_or("", |wire| &wire.text));
             }
         }
         let digest = says.0.finish();
@@ -121,6 +127,17 @@ impl Says {
         self.0.piece(text.as_bytes());
     }
 
+    /// Takes in a text that is JSON by what it means, and any other as it is.
+    fn json(&mut self, text: &str) {
+        match meaning(text) {
+            Some(meaning) => {
+                self.tag(2);
+                self.0.piece(&meaning);
+            }
+            None => self.tagged(0, text),
+        }
+    }
+
     fn parts(&mut self, parts: &[Part]) {
         for part in parts {
             match &part.content {
@@ -130,7 +147,7 @@ impl Says {
                 Content::File(file) => self.media(23, &file.media),
                 Content::Opaque { kind } => {
                     self.tagged(24, kind);
-                    self.text(part.wire.as_ref().map_or("", |wire| &wire.text));
+                    self.json(part.wire.as_ref().map_or("", |wire| &wire.text));
                 }
             }
         }
@@ -234,12 +251,47 @@ mod tests {
         assert_ne!(last(&[user("a"), user("b")]), last(&[user("b"), user("a")]));
     }
 
+    fn called(arguments: &str) -> Chain {
+        let mut entry = call(None);
+        let Kind::Called(of) = &mut entry.kind else { panic!("no call") };
+        of.input = Input::Arguments(arguments.into());
+        last(&[user("a"), entry])
+    }
+
+    #[test]
+    fn arguments_count_by_what_they_mean() {
+        let first = called(r#"{"path":"é","n":1.10}"#);
+        assert_eq!(first, called("{ \"n\": 1.1,\n \"path\": \"\\u00e9\" }"));
+        assert_ne!(first, called(r#"{"path":"e","n":1.10}"#));
+        assert_eq!(called(""), called("{}"), "no arguments are an empty object where there must be one");
+        // What is not JSON is nobody's to print anew.
+        assert_ne!(called(r#"{"path":"a"#), called(r#"{"path": "a"#));
+        assert_ne!(called("null"), called("0"));
+    }
+
+    #[test]
+    fn what_only_its_own_dialect_understands_counts_by_what_it_means() {
+        let opaque = |text: &str| {
+            let mut entry = Entry::new(Kind::Opaque { kind: "web_search_call".into() });
+            entry.wire = Some(Wire { dialect: Dialect::Responses, text: text.into(), extras: Vec::new() });
+            last(&[user("a"), entry])
+        };
+        assert_eq!(
+            opaque(r#"{"type":"web_search_call","id":"w"}"#),
+            opaque(r#"{"id": "w", "type": "web_search_call"}"#)
+        );
+        assert_ne!(
+            opaque(r#"{"type":"web_search_call","id":"w"}"#),
+            opaque(r#"{"type":"web_search_call","id":"v"}"#)
+        );
+    }
+
     #[test]
     fn the_function_is_part_of_the_format() {
         // A changed value means that no stored conversation is recognised any more.
         assert_eq!(
             format!("{:?}", last(&[user("a"), call(None)])),
-            "Chain(0f6c09338fefd4b76b5baf5d4e78ac0f)"
+            "Chain(9e7da5ea12eb663cedfa9fb4f9beed1b)"
         );
     }
 }

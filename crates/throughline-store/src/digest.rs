@@ -27,6 +27,8 @@ pub(crate) enum Domain {
     Node,
     /// What has no name of its own: events and answers.
     Content,
+    /// A list or object of JSON, however it is written.
+    Meaning,
 }
 
 /// Takes a digest of several pieces, each set off from the next by its length.
@@ -76,8 +78,9 @@ impl Digest {
 impl Digester {
     pub fn new(domain: Domain) -> Self {
         // Deriving the key of a domain costs as much as a small digest, so each is derived once.
-        static KEYED: LazyLock<[blake3::Hasher; 6]> = LazyLock::new(|| {
-            [Domain::Record, Domain::Body, Domain::Saying, Domain::Chain, Domain::Node, Domain::Content]
+        static KEYED: LazyLock<[blake3::Hasher; 7]> = LazyLock::new(|| {
+            use Domain::{Body, Chain, Content, Meaning, Node, Record, Saying};
+            [Record, Body, Saying, Chain, Node, Content, Meaning]
                 .map(|domain| blake3::Hasher::new_derive_key(domain.context()))
         });
         Self(KEYED[domain as usize].clone())
@@ -110,6 +113,7 @@ impl Domain {
             Self::Chain => "throughline 2026 chain",
             Self::Node => "throughline 2026 node",
             Self::Content => "throughline 2026 content",
+            Self::Meaning => "throughline 2026 meaning",
         }
     }
 }

@@ -16,6 +16,7 @@ mod digest;
 mod error;
 mod events;
 mod kept;
+mod meaning;
 mod memory;
 mod pack;
 mod postgres;

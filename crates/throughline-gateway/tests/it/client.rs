@@ -15,6 +15,8 @@ pub struct Client {
     pub extra: Value,
     /// Further headers of each request.
     pub headers: Vec<(&'static str, String)>,
+    /// How it prints what it sends.
+    pub print: fn(&Value) -> String,
 }
 
 /// What came back.
@@ -44,6 +46,7 @@ impl Client {
             stream: false,
             extra: json!({}),
             headers: Vec::new(),
+            print: Value::to_string,
         }
     }
 
@@ -141,7 +144,7 @@ impl Client {
             Dialect::Messages => "/v1/messages",
             Dialect::Responses => "/v1/responses",
         };
-        let request = self.http.post(format!("{}{path}", self.url)).body(body.to_string());
+        let request = self.http.post(format!("{}{path}", self.url)).body((self.print)(body));
         self.headers.iter().fold(request, |request, (name, value)| request.header(*name, value))
     }
 }

@@ -34,6 +34,7 @@ mod profiles;
 mod recall;
 mod reload;
 mod replicas;
+mod reprint;
 mod server_state;
 mod side;
 mod socket;

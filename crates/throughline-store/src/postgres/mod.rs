@@ -17,6 +17,7 @@ mod plan;
 mod pool;
 mod prune;
 mod read;
+mod rechain;
 mod rows;
 mod schema;
 mod search;
@@ -194,7 +195,7 @@ async fn open(door: &Door) -> Result<(connection::Connection, String), StoreErro
     const FORGET_OTHERS: &str = "DELETE FROM writers WHERE at < now() - interval '7 days'";
     let mut connection = door.open().await?;
     connection.check_server().await?;
-    schema::migrate(&connection).await?;
+    schema::migrate(&mut connection).await?;
     connection.query(FORGET_OTHERS, &[]).await?;
     let rows = connection.query(NAME, &[]).await?;
     let name = rows.first().ok_or_else(|| StoreError::Damaged("it names nobody".to_owned()))?;

@@ -2,11 +2,22 @@
 
 use super::connection::Connection;
 use super::failure::Failure;
+use super::rechain::rechain;
 use crate::StoreError;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const MIGRATIONS: [Migration; 3] = [
+    Migration { sql: include_str!("schema-1.sql"), rechains: false },
+    Migration { sql: include_str!("schema-2.sql"), rechains: false },
+    Migration { sql: include_str!("schema-3.sql"), rechains: true },
+];
+
+/// A step from one schema to the next.
+struct Migration {
+    sql: &'static str,
+    /// Whether entries get other chains, which SQL alone cannot do.
+    rechains: bool,
+}
 
 /// The version that this program writes.
 pub(super) const SCHEMA: i32 = MIGRATIONS.len() as i32;
@@ -18,11 +29,13 @@ pub(super) const VERSION: &str = "SELECT version, pg_backend_pid() FROM format";
 const MIGRATION_LOCK: i64 = 0x7468_726f_7567_6800;
 
 /// Brings the database to the current schema, or says why that cannot be.
-pub(super) async fn migrate(connection: &Connection) -> Result<(), Failure> {
+pub(super) async fn migrate(connection: &mut Connection) -> Result<(), Failure> {
     if found(connection).await? == SCHEMA {
         return Ok(());
     }
-    let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+    // It takes as long as it takes; only the wait for others does not.
+    let begin =
+        format!("BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
     connection.client.batch_execute(&begin).await?;
     // Asked again now that nobody else does the same: another replica may have done it meanwhile.
     let from = found(connection).await?;
@@ -33,7 +46,10 @@ pub(super) async fn migrate(connection: &Connection) -> Result<(), Failure> {
         connection.client.batch_execute("LOCK TABLE format IN ACCESS EXCLUSIVE MODE").await?;
     }
     for step in steps {
-        connection.client.batch_execute(step).await?;
+        connection.client.batch_execute(step.sql).await?;
+        if step.rechains && from > 0 {
+            rechain(connection).await?;
+        }
     }
     let done = format!("UPDATE format SET version = {SCHEMA} WHERE version <> {SCHEMA}; COMMIT");
     connection.client.batch_execute(&done).await?;

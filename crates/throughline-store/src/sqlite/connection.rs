@@ -8,6 +8,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use super::index::index_all;
 use super::read::unpacked;
+use super::rechain::rechain;
 use crate::StoreError;
 use crate::record::envelope_of;
 
@@ -16,7 +17,7 @@ const MIGRATIONS: [Migration; 4] = [
     Migration { sql: include_str!("schema-1.sql"), then: None },
     Migration { sql: include_str!("schema-2.sql"), then: Some(note_envelopes) },
     Migration { sql: include_str!("schema-3.sql"), then: Some(index_all) },
-    Migration { sql: include_str!("schema-4.sql"), then: None },
+    Migration { sql: include_str!("schema-4.sql"), then: Some(rechain) },
 ];
 
 /// What is done once the tables are there.

@@ -11,6 +11,7 @@ mod index;
 mod prune;
 mod read;
 mod readers;
+mod rechain;
 mod rows;
 mod search;
 mod upkeep;

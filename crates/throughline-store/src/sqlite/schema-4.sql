@@ -1,2 +1,3 @@
 -- Schema 4: events and answers have their digest behind them (codecs 4 and 5 of pack.rs). The tables are as they were, and
 -- what is there stays readable; but a program that knows schema 3 cannot read what is written from now on.
+-- Chains cover what arguments mean and no longer how they are written (meaning.rs). They are worked out anew for what is there.

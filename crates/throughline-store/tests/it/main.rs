@@ -10,6 +10,7 @@ mod damage;
 mod fixtures;
 mod killed;
 mod proxy;
+mod rechain;
 mod server;
 mod size;
 mod suite;
