@@ -4,16 +4,21 @@
 //! kept. Backends that can count are not asked either: the answer is the number that Throughline itself goes
 //! by, the same for every backend and without a network.
 
-use super::place::{Past, PlaceError, Placed, leans_on_record, place};
-use super::planning::Counter;
-use super::prompting::{Showing, prompt};
+use super::handover::{self, Cause, Length, answered_last, cuts, may_recall, takeover, written};
+use super::place::{Past, PlaceError, Placed, SIDE_QUESTIONS, leans_on_record, place};
+use super::planning::{Counter, on_a_thread};
+use super::prompting::{Showing, origin, prompt};
+use super::recall::tool_name;
 use super::sizing::Countable;
-use super::{Incoming, editing, identity, misplaced, routed};
-use crate::gateway::{Gateway, mint};
+use super::{Incoming, decision, editing, identity, misplaced, routed};
+use crate::capability::{Ability, Verdict};
+use crate::gateway::{Gateway, mint, now};
 use crate::ingress::reject::{own, undecodable};
+use crate::routing::Destination;
+use http::HeaderMap;
 use std::sync::Arc;
 use throughline_core::plan::{Budget, Decisions, Measured, Planner, Tally, Tokens, ToolRules};
-use throughline_core::{ConversationId, Dialect, Failure, FailureKind};
+use throughline_core::{Ask, ConversationId, Dialect, Entry, Failure, FailureKind, Text};
 use throughline_tokens::{Counts, Gauge};
 use throughline_wire::{ContextEdits, decode_request};
 
@@ -38,15 +43,18 @@ pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Counted
     let setup = gateway.setup();
     let past = Past { remembered: incoming.remembered.as_ref(), behind: None };
     let placed = place(&*gateway.history, claim, &ask, past, fresh.clone(), &setup.config.privacy).await;
-    let placed = match placed {
+    let mut placed = match placed {
         // What a request brings itself can be counted without the history.
         Err(PlaceError::Store(_)) if !leans_on_record(&ask) => Placed::unknown(&ask, fresh),
         placed => placed.map_err(|error| misplaced(gateway, &error))?,
     };
-    let route =
-        routed(&setup, &gateway.standing(), &incoming.headers, ask.model.as_deref(), &placed.conversation)?;
+    let (standing, headers) = (gateway.standing(), &incoming.headers);
+    let route = routed(&setup, &standing, headers, ask.model.as_deref(), &placed.conversation)?;
+    let cause = Cause::of(route.reason, &standing, &placed.conversation, ask.model.as_deref());
     let destination = route.first;
-    let prompted = prompt(&ask, &placed, &destination, Showing::WHOLE);
+    let recall = expect_brief(gateway, headers, (&ask, &mut placed), &destination, cause).await?;
+    let showing = Showing { recall: recall.as_ref(), ..Showing::WHOLE };
+    let prompted = prompt(&ask, &placed, &destination, showing);
     let gauge = gateway.gauges.of(&gateway.standing(), &destination);
     let edits = editing::honoured(&ask, &destination.backend).filter(|_| ask.dialect == Dialect::Messages);
     let (gateway, countable) = (Arc::clone(gateway), prompted.countable);
@@ -59,6 +67,41 @@ pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Counted
         Counted { tokens: whole.saturating_sub(freed), original: Some(whole) }
     });
     counting.await.map_err(|error| own(FailureKind::Backend, "throughline_not_counted", error.to_string()))
+}
+
+/// Notes the handover that the request would be, with the brief that the backend would be given; returns the tool by
+/// which the model could have back what that leaves out.
+///
+/// No model is asked for the words of it: the digest that stands in for them is about as long.
+async fn expect_brief(
+    gateway: &Arc<Gateway>,
+    headers: &HeaderMap,
+    (ask, placed): (&Ask, &mut Placed),
+    destination: &Destination,
+    cause: Cause,
+) -> Result<Option<Text>, Failure> {
+    if placed.identified == SIDE_QUESTIONS {
+        return Ok(None);
+    }
+    let earlier = handover::earlier(gateway, headers, &placed.conversation, &placed.history, true).await?;
+    let continued;
+    (placed.earlier, continued) = earlier;
+    let last = answered_last(&*gateway.history, placed).await;
+    placed.handover = takeover(placed, origin(destination), cause, continued.as_ref(), last);
+    let verdict = decision(&gateway.standing(), destination, Ability::NativeToolHistory, now()).verdict();
+    let is_native = verdict != Some(Verdict::No);
+    let recall = is_native && may_recall(destination, ask);
+    let settings = gateway.setup().config.handover.clone();
+    if let Some(takeover) = &mut placed.handover
+        && takeover.is_briefed(settings.mode, is_native)
+    {
+        let entries: Vec<Entry> = placed.earlier.iter().chain(&placed.history).cloned().collect();
+        let (backend, length) = (Arc::clone(&destination.backend), Length { settings, halvings: 0, recall });
+        (takeover.handover.brief, _) =
+            on_a_thread(move || written(&entries, &backend, None, &length)).await?;
+    }
+    let brief = placed.brief_for(&destination.backend.name);
+    Ok(brief.filter(|brief| recall && cuts(brief)).map(|_| tool_name(ask)))
 }
 
 /// Returns how many tokens it frees to clear what a client asks to have cleared.

@@ -1,33 +1,39 @@
 //! The handover: who takes a conversation over, why, and what it is shown of it (R15 to R21).
 //!
-//! A backend takes over when another one answered last. It is shown the history itself, rendered for it; or a
+//! A backend takes over when another one answered last, and so does another model of it when somebody switched to that.
+//! It is shown the history itself, rendered for it; or a
 //! brief of it, where it cannot take tool history, where the history would not fit even when shortened, where the
 //! configuration says so, and where a new conversation goes on from an old one. The handover is an entry of the
 //! history, in front of the answer, and holds the brief: later requests and other gateways show the same bytes.
 //! Nothing is written before somebody has answered.
 
-use super::planning::tool_rules;
+use super::place::{Placed, SIDE_QUESTIONS};
+use super::planning::{on_a_thread, tool_rules};
 use super::prompting::origin;
 use super::{Running, place, recall, unrecorded};
 use crate::capability::Form;
-use crate::config::{HandoverMode, HandoverSummary};
+use crate::config::{Backend, Handover as HandoverSettings, HandoverMode, HandoverSummary};
 use crate::gateway::Gateway;
 use crate::ingress::reject::own;
+use crate::retelling::answering;
 use crate::routing::{Destination, Reason};
 use crate::switch;
 use crate::telemetry::StoreUse;
 use http::HeaderMap;
 use throughline_core::{
-    BriefOptions, BriefSummary, Change, Continued, ConversationId, Entry, Failure, FailureKind, Handover,
-    Kind, Origin, Report, Side, Text, brief,
+    Ask, BriefOptions, BriefSummary, Change, Continued, ConversationId, Entry, Failure, FailureKind,
+    Handover, Kind, Origin, Report, Side, Text, brief,
 };
-use throughline_store::{History, Locate, Scope, Standing, StoreError};
+use throughline_store::{Attempt, Exchanges, History, Locate, Paging, Scope, Standing, StoreError};
 
 /// The header by which a new conversation goes on from an old one.
 pub const CONTINUE_HEADER: &str = "x-throughline-continue";
 
 /// How many conversations may have gone on from one another; what was before those is not told.
 const CONTINUED_MAX: usize = 8;
+
+/// How many exchanges are looked through for the last that was answered.
+const EXCHANGES_MAX: u32 = 16;
 
 /// How often a brief that does not fit is made half as long.
 const HALVINGS_MAX: u32 = 6;
@@ -42,6 +48,8 @@ pub struct Cause {
     pub by: Text,
     /// In words for people.
     pub reason: Text,
+    /// Whether somebody chose the model as well, for the conversation or for all: then another model takes over.
+    pub picks_model: bool,
 }
 
 /// A backend about to take over.
@@ -51,6 +59,17 @@ pub struct Takeover {
     pub handover: Handover,
     /// What the brief made of the history, if there is one.
     pub changes: Vec<Change>,
+}
+
+/// How long a brief may be, and what it says of what is left out.
+#[derive(Clone, Debug)]
+pub struct Length {
+    /// What the configuration says.
+    pub settings: HandoverSettings,
+    /// How often it was made half as long since.
+    pub halvings: u32,
+    /// Whether the model can have back what is left out.
+    pub recall: bool,
 }
 
 impl Cause {
@@ -66,7 +85,8 @@ impl Cause {
         let switched = |scope: &Scope, whose: &str| {
             let by = switch::made_by(standing, scope);
             let how = if by == switch::By::Cli.name() { "throughline use" } else { "the HTTP interface" };
-            Self { reason: Text::from(format!("{whose} switched by {how}")), by }
+            let picks_model = switch::of(standing, scope).is_some_and(|pick| pick.model.is_some());
+            Self { reason: Text::from(format!("{whose} switched by {how}")), by, picks_model }
         };
         let (by, reason) = match reason {
             Reason::Header => ("header", Text::from_static("the request names it in x-throughline-backend")),
@@ -77,7 +97,8 @@ impl Cause {
             Reason::Switch => return switched(&Scope::Everywhere, "all conversations were"),
             Reason::Active => ("config", Text::from_static("it is the active backend")),
         };
-        Self { by: Text::from_static(by), reason }
+        // Agents ask other models for titles and the like; that alone hands nothing over.
+        Self { by: Text::from_static(by), reason, picks_model: false }
     }
 }
 
@@ -98,7 +119,15 @@ pub async fn earlier(
         gateway.telemetry.store_failed(StoreUse::Read);
         unrecorded(&error)
     };
+    let named = named(headers)?;
     if let Some(continued) = last_continued(entries) {
+        if let Some(other) = named.filter(|name| *name != continued.conversation.as_str()) {
+            let message = format!(
+                "`{conversation}` continues `{}` already, and cannot continue `{other}` as well",
+                continued.conversation
+            );
+            return Err(refused(FailureKind::InvalidRequest, &message));
+        }
         return match read(history, &continued).await {
             Err(error) if passes => {
                 gateway.telemetry.store_failed(StoreUse::Read);
@@ -108,8 +137,11 @@ pub async fn earlier(
             before => Ok((before.map_err(unread)?, None)),
         };
     }
-    let Some(named) = headers.get(CONTINUE_HEADER) else { return Ok((Vec::new(), None)) };
-    let name = named.to_str().map_err(|_| refused(FailureKind::InvalidRequest, "must be an id"))?;
+    let Some(name) = named else { return Ok((Vec::new(), None)) };
+    if name == conversation.as_str() {
+        let message = format!("`{conversation}` cannot continue itself; leave the header out to go on in it");
+        return Err(refused(FailureKind::InvalidRequest, &message));
+    }
     if entries.iter().any(|entry| entry.side() == Side::Assistant) {
         let message =
             format!("`{conversation}` has begun already, and only a new conversation can continue another");
@@ -117,13 +149,18 @@ pub async fn earlier(
     }
     let located = history.locate(Locate::Conversation(ConversationId::new(name))).await;
     let located = located.map_err(unread)?;
-    let entry = located.filter(|found| found.conversation != *conversation).and_then(|found| found.entry);
-    let Some(entry) = entry else {
+    let Some(entry) = located.and_then(|found| found.entry) else {
         return Err(refused(FailureKind::NotFound, &format!("no conversation is called `{name}`")));
     };
     let continued = Continued { conversation: ConversationId::new(name), entry };
     let before = read(history, &continued).await.map_err(unread)?;
     Ok((before, Some(continued)))
+}
+
+/// Returns the conversation that a request asks to have continued.
+fn named(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
+    let named = headers.get(CONTINUE_HEADER).map(http::HeaderValue::to_str).transpose();
+    named.map_err(|_| refused(FailureKind::InvalidRequest, "must be an id"))
 }
 
 fn refused(kind: FailureKind, message: &str) -> Failure {
@@ -164,6 +201,101 @@ fn last_origin(entries: &[Entry]) -> Option<&Origin> {
     entries.iter().rev().find_map(|entry| entry.origin.as_ref())
 }
 
+/// Returns who answered last: in this history, or else in the conversation, where the client has brought a history of
+/// which nothing was answered here.
+pub async fn answered_last(history: &dyn History, placed: &Placed) -> Option<Origin> {
+    let last = last_origin(&placed.history).cloned();
+    let is_answered = || placed.history.iter().any(|entry| entry.side() == Side::Assistant);
+    // What is asked on the side, and what only begins, takes nothing over.
+    if last.is_some() || placed.identified == SIDE_QUESTIONS || (placed.known == 0 && !is_answered()) {
+        return last;
+    }
+    let latest = Exchanges::Of(placed.conversation.clone(), Paging::first(EXCHANGES_MAX));
+    let exchanges = history.exchanges(latest).await.map(|page| page.items).unwrap_or_else(|error| {
+        tracing::warn!(%error, "who answered last could not be looked up");
+        Vec::new()
+    });
+    let answered = exchanges.iter().find(|exchange| exchange.after.is_some())?;
+    let Attempt { backend, dialect, model, .. } = answering(answered)?.clone();
+    Some(Origin { backend, dialect, model: model.unwrap_or_default() })
+}
+
+/// Says who takes over from whom, if `to` does; `last` is who answered last.
+pub fn takeover(
+    placed: &Placed,
+    to: Origin,
+    cause: Cause,
+    continued: Option<&Continued>,
+    last: Option<Origin>,
+) -> Option<Takeover> {
+    let Cause { by, reason, picks_model } = cause;
+    let handover = match continued {
+        Some(continued) => Handover {
+            from: last_origin(&placed.earlier).cloned(),
+            to,
+            by: Text::from_static("continue"),
+            reason: Text::from(format!("continues {}", continued.conversation)),
+            brief: None,
+            continues: Some(continued.clone()),
+        },
+        None => {
+            let is_another =
+                |from: &Origin| from.backend != to.backend || (picks_model && from.model != to.model);
+            let from = last.filter(is_another)?;
+            Handover { from: Some(from), to, by, reason, brief: None, continues: None }
+        }
+    };
+    Some(Takeover { handover, changes: Vec::new() })
+}
+
+/// Writes the brief of a history for a backend, and says what became of the history in it.
+pub fn written(
+    entries: &[Entry],
+    backend: &Backend,
+    words: Option<&str>,
+    length: &Length,
+) -> (Option<Text>, Vec<Change>) {
+    let Length { settings, halvings, recall } = length;
+    let rules = tool_rules(backend);
+    let summary = match (words, settings.summary) {
+        (Some(words), _) => BriefSummary::Words(words),
+        (None, HandoverSummary::Off) => BriefSummary::Off,
+        (None, HandoverSummary::Digest | HandoverSummary::Model) => BriefSummary::Digest,
+    };
+    let options = BriefOptions {
+        rules: &rules,
+        summary,
+        result_chars_max: settings.max_result_chars >> halvings,
+        tool_chars_max: settings.max_tool_context_chars >> halvings,
+        recall: *recall,
+    };
+    let mut report = Report::default();
+    (brief(entries, &options, &mut report), report.changes)
+}
+
+/// Says whether something is left out of a brief that could be had back.
+pub fn cuts(brief: &str) -> bool {
+    brief.contains(RECALL_MARK)
+}
+
+/// Says whether a model that is shown calls natively may have back what was left out.
+pub fn may_recall(destination: &Destination, ask: &Ask) -> bool {
+    destination.backend.history.recall && recall::is_usable(ask)
+}
+
+impl Takeover {
+    /// Says whether the backend is given a brief from the start; `native` says whether it takes tool history.
+    #[must_use]
+    pub const fn is_briefed(&self, mode: HandoverMode, native: bool) -> bool {
+        match mode {
+            _ if self.handover.continues.is_some() => true,
+            HandoverMode::Brief => true,
+            HandoverMode::Auto => !native,
+            HandoverMode::Native => false,
+        }
+    }
+}
+
 impl Running {
     /// Notes that a destination takes the conversation over, if it does, and writes the brief if it gets one.
     ///
@@ -174,38 +306,15 @@ impl Running {
         if self.recalls.have_begun() {
             return Ok(());
         }
-        self.placed.handover = self.takeover(leg);
-        let Some(takeover) = &self.placed.handover else { return Ok(()) };
-        let is_briefed = match self.setup.config.handover.mode {
-            _ if takeover.handover.continues.is_some() => true,
-            HandoverMode::Brief => true,
-            HandoverMode::Auto => !form.native,
-            HandoverMode::Native => false,
-        };
-        if is_briefed { self.write_brief(leg, form, 0).await } else { Ok(()) }
-    }
-
-    /// Says who takes over from whom, if a destination does.
-    fn takeover(&self, leg: usize) -> Option<Takeover> {
-        let to = origin(&self.destinations[leg]);
-        let Cause { by, reason } = self.cause_of(leg);
-        let handover = match &self.continued {
-            Some(continued) => Handover {
-                from: last_origin(&self.placed.earlier).cloned(),
-                to,
-                by: Text::from_static("continue"),
-                reason: Text::from(format!("continues {}", continued.conversation)),
-                brief: None,
-                continues: Some(continued.clone()),
-            },
-            None => {
-                let stood_in_for = || (leg > 0).then(|| origin(&self.destinations[0]));
-                let from = last_origin(&self.placed.history).cloned().or_else(stood_in_for);
-                let from = from.filter(|from| from.backend != to.backend)?;
-                Handover { from: Some(from), to, by, reason, brief: None, continues: None }
-            }
-        };
-        Some(Takeover { handover, changes: Vec::new() })
+        let stood_in_for = (leg > 0).then(|| origin(&self.destinations[0]));
+        let last = answered_last(&*self.gateway.history, &self.placed).await.or(stood_in_for);
+        let (to, cause) = (origin(&self.destinations[leg]), self.cause_of(leg));
+        self.placed.handover = takeover(&self.placed, to, cause, self.continued.as_ref(), last);
+        let mode = self.setup.config.handover.mode;
+        match &self.placed.handover {
+            Some(takeover) if takeover.is_briefed(mode, form.native) => self.write_brief(leg, form, 0).await,
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn cause_of(&self, leg: usize) -> Cause {
@@ -214,7 +323,8 @@ impl Running {
         }
         let first = &self.destinations[0].backend.name;
         let failure = self.recorder.last_failure().unwrap_or(Text::from_static("no answer"));
-        Cause { by: Text::from_static("failover"), reason: format!("{first} failed: {failure}").into() }
+        let reason = format!("{first} failed: {failure}").into();
+        Cause { by: Text::from_static("failover"), reason, picks_model: false }
     }
 
     /// Says whether a destination that takes over may be given a brief, because nothing else fits.
@@ -239,23 +349,8 @@ impl Running {
             HandoverSummary::Off | HandoverSummary::Digest => None,
         };
         let recall = self.offers_recall(&destination, form);
-        let written = super::planning::on_a_thread(move || {
-            let rules = tool_rules(&destination.backend);
-            let summary = match (&words, settings.summary) {
-                (Some(words), _) => BriefSummary::Words(words),
-                (None, HandoverSummary::Off) => BriefSummary::Off,
-                (None, HandoverSummary::Digest | HandoverSummary::Model) => BriefSummary::Digest,
-            };
-            let options = BriefOptions {
-                rules: &rules,
-                summary,
-                result_chars_max: settings.max_result_chars >> halvings,
-                tool_chars_max: settings.max_tool_context_chars >> halvings,
-                recall,
-            };
-            let mut report = Report::default();
-            (brief(&entries, &options, &mut report), report.changes)
-        });
+        let length = Length { settings, halvings, recall };
+        let written = on_a_thread(move || written(&entries, &destination.backend, words.as_deref(), &length));
         let (text, changes) = written.await?;
         if let Some(takeover) = &mut self.placed.handover {
             takeover.handover.brief = text;
@@ -272,12 +367,12 @@ impl Running {
     /// Returns the tool by which the model can have back what a brief cut, if it is to be offered.
     pub(super) fn recall_of_brief(&self, destination: &Destination, form: Form) -> Option<Text> {
         let brief = self.placed.brief_for(&destination.backend.name)?;
-        let is_offered = brief.contains(RECALL_MARK) && self.offers_recall(destination, form);
+        let is_offered = cuts(&brief) && self.offers_recall(destination, form);
         (is_offered && !self.recalls.are_used_up()).then(|| recall::tool_name(&self.ask))
     }
 
     fn offers_recall(&self, destination: &Destination, form: Form) -> bool {
-        form.native && destination.backend.history.recall && recall::is_usable(&self.ask)
+        form.native && may_recall(destination, &self.ask)
     }
 
     /// Returns all that can be recalled: what was said here and in the conversations that this one goes on from.

@@ -285,7 +285,14 @@ impl Prompted {
         let state = if self.continues { " state=provider" } else { "" };
         let handover = self.handover.as_ref().map(|handover| {
             let mode = if handover.brief.is_some() { BRIEF } else { Strategy::Native.name() };
-            let from = handover.from.as_ref().map_or("nobody", |from| from.backend.as_str());
+            let from = handover.from.as_ref().map_or_else(
+                || "nobody".to_owned(),
+                // Where the backend is the same, it is its model that is another.
+                |from| match from.backend == handover.to.backend {
+                    true => format!("{}/{}", from.backend, from.model),
+                    false => from.backend.to_string(),
+                },
+            );
             format!(" handover={mode} from={from} by={}", handover.by)
         });
         format!("{}{state}{}", self.report, handover.unwrap_or_default())

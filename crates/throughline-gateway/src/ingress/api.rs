@@ -308,13 +308,29 @@ async fn make_switch(ingress: &Ingress, scope: Scope, request: Request) -> Resul
 }
 
 /// Reads `{"backend": "NAME[/MODEL]"}`; `null`, there or in place of it all, takes a switch back.
+///
+/// What else is in it is refused: whoever sends a `model` of its own would be left with another.
 fn wanted(body: &str) -> Result<Option<Text>, DecodeError> {
     let document = Document::parse(body)?;
     if document.root().is_null() {
         return Ok(None);
     }
     let backend = document.root().expect_field("backend")?;
-    if backend.is_null() { Ok(None) } else { backend.expect_text().map(Some) }
+    if let Some((_, field)) = document.root().fields().find(|(name, _)| name != "backend") {
+        return Err(
+            field.error("is no field of a switch; a model is given as `{\"backend\": \"NAME/MODEL\"}`")
+        );
+    }
+    if backend.is_null() {
+        return Ok(None);
+    }
+    let pick = backend.expect_text()?;
+    if pick.ends_with('/') {
+        return Err(
+            backend.error("has no model behind the `/`; leave that out for the models that requests ask for")
+        );
+    }
+    Ok(Some(pick))
 }
 
 /// Takes a conversation out of the history, with all that no other one shares.

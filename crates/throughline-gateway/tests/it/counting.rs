@@ -10,8 +10,14 @@ use throughline_store::{History, Learned, Memory};
 
 /// Asks how many tokens a prompt would take.
 async fn count(house: &House, path: &str, body: Value) -> u64 {
+    count_with(house, path, body, &[]).await
+}
+
+async fn count_with(house: &House, path: &str, body: Value, headers: &[(&'static str, String)]) -> u64 {
     let url = format!("{}/v1/{path}", house.url);
-    let sent = reqwest::Client::new().post(url).body(body.to_string()).send().await.unwrap();
+    let request = reqwest::Client::new().post(url).body(body.to_string());
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+    let sent = request.send().await.unwrap();
     let text = sent.text().await.unwrap();
     let answer: Value = serde_json::from_str(&text).unwrap();
     answer["input_tokens"].as_u64().unwrap_or_else(|| panic!("{text}"))
@@ -121,6 +127,42 @@ async fn a_translated_stream_opens_with_the_same_count_that_is_told() {
     let told = count(&house, "messages/count_tokens", asked).await;
     assert_eq!(start["message"]["usage"]["input_tokens"], told, "{start}");
     house.stop().await;
+}
+
+#[tokio::test]
+async fn a_brief_that_would_be_sent_counts() {
+    Gauges::load();
+    for (dialect, path) in
+        [(Dialect::Messages, "messages/count_tokens"), (Dialect::Responses, "responses/input_tokens")]
+    {
+        let house = House::new(one_of_each()).await;
+        let mut old = Client::new(&house.url, Dialect::Chat);
+        old.say("Please read the file notes.txt");
+        let call = old.ask("chat/gpt-4o").await.calls(Dialect::Chat).remove(0);
+        old.result(&call.id, &"It was the season of darkness. ".repeat(60));
+        let id = old.ask("chat/gpt-4o").await.header("x-throughline-conversation").to_owned();
+        let mut client = Client::new(&house.url, dialect);
+        client.say("Go on.");
+        let bare = count(&house, path, client.body("chat/gpt-4o")).await;
+        client.headers = vec![("x-throughline-continue", id)];
+        let told = count_with(&house, path, client.body("chat/gpt-4o"), &client.headers).await;
+        let unknown = [("x-throughline-continue", "conv_nobody".to_owned())];
+        let url = format!("{}/v1/{path}", house.url);
+        let request = reqwest::Client::new().post(url).header(unknown[0].0, &unknown[0].1);
+        let refused = request.body(client.body("chat/gpt-4o").to_string()).send().await.unwrap();
+        assert_eq!(refused.status(), 404, "{dialect}");
+        client.ask("chat/gpt-4o").await;
+        let sent = house.recorded("chat").pop().unwrap().body;
+        assert!(sent.contains("CONTEXT FROM PREVIOUS SESSION"), "{sent}");
+        let sent = serde_json::from_str::<Value>(&sent).unwrap();
+        let brief = sent["messages"][0]["content"].clone();
+        let mut whole = Client::new(&house.url, dialect);
+        whole.say(brief.as_str().unwrap());
+        let wanted = count(&house, path, whole.body("chat/gpt-4o")).await;
+        assert!(told > bare + 200, "{dialect}: {bare} {told}");
+        assert!(told.abs_diff(wanted) < 10, "{dialect}: {told}, and what was sent has {wanted}");
+        house.stop().await;
+    }
 }
 
 #[tokio::test]

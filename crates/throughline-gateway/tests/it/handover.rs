@@ -259,6 +259,81 @@ async fn a_model_may_write_the_summary_and_the_digest_stands_in_for_it() {
     }
 }
 
+/// Returns a client with a history that no gateway has seen, in a conversation that it names.
+fn with_own_history(house: &House, id: &str) -> Client {
+    let mut client = Client::new(&house.url, Dialect::Chat);
+    client.headers = vec![("x-throughline-conversation", id.to_owned())];
+    client.say("Please read the file notes.txt");
+    let function = json!({"name": "read_file", "arguments": "{\"path\":\"notes.txt\"}"});
+    let call = json!({"id": "call_1", "type": "function", "function": function});
+    client.history.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    client.result("call_1", CONTENT);
+    client
+}
+
+#[tokio::test]
+async fn a_history_that_the_client_brought_is_handed_over_by_who_answered_last() {
+    for (mode, handover) in [("native", "handover=native from=a by=http"), ("brief", "handover=brief from=a")]
+    {
+        let house = with(&format!("mode = \"{mode}\""), two(), Arc::new(Memory::new())).await;
+        let mut client = with_own_history(&house, "conv_own");
+        let first = client.post(&client.body("a")).await;
+        assert!(!first.header("x-throughline-report").contains("handover"), "nobody answered before");
+        put(&house, "conversations/conv_own/backend", "b").await;
+        // What was answered is not in what is sent next.
+        client.say("Quote notes.txt from memory");
+        let second = client.ask("some-model").await;
+        let report = second.header("x-throughline-report");
+        assert!(report.contains(handover), "{mode}: {report}");
+        assert!(second.text(Dialect::Chat).contains(CONTENT), "{}", second.raw);
+        let told = handovers(&house, &second).await;
+        assert_eq!((told.len(), &told[0]["from"]["backend"]), (1, &json!("a")), "{told:?}");
+        client.say("Go on.");
+        let third = client.ask("some-model").await;
+        assert!(!third.header("x-throughline-report").contains("handover"), "who goes on takes nothing over");
+        // Another question in the same conversation, which goes on from nothing in it.
+        let mut aside = Client::new(&house.url, Dialect::Chat);
+        aside.headers.clone_from(&client.headers);
+        aside.say("Give this conversation a title.");
+        let title = aside.ask("a/small").await;
+        assert!(!title.header("x-throughline-report").contains("handover"), "{}", title.raw);
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_switch_of_the_model_alone_is_an_entry_too() {
+    let house = House::new(two()).await;
+    let (mut client, answer) = has_read(&house, Dialect::Messages, CONTENT).await;
+    let id = answer.header("x-throughline-conversation").to_owned();
+    // A client that asks another model has not switched: it may do so for a title.
+    client.say("Go on.");
+    let answer = client.ask("a/small").await;
+    assert!(!answer.header("x-throughline-report").contains("handover"));
+    client.say("Go on.");
+    client.ask("a").await;
+    put(&house, &format!("conversations/{id}/backend"), "a/other").await;
+    client.say("Go on.");
+    let answer = client.ask("some-model").await;
+    let report = answer.header("x-throughline-report");
+    assert!(report.ends_with(" handover=native from=a/model-of-a by=http"), "{report}");
+    let told = handovers(&house, &answer).await;
+    let models = |each: &Value| (each["from"]["model"].clone(), each["to"]["model"].clone());
+    assert_eq!(told.iter().map(models).collect::<Vec<_>>(), [(json!("model-of-a"), json!("other"))]);
+    client.say("Go on.");
+    let answer = client.ask("some-model").await;
+    assert!(!answer.header("x-throughline-report").contains("handover"), "once");
+    put(&house, "active", "a/third").await;
+    client.say("Go on.");
+    let answer = client.ask("some-model").await;
+    assert!(
+        !answer.header("x-throughline-report").contains("handover"),
+        "the conversation's own switch holds"
+    );
+    house.assert_nothing_refused();
+    house.stop().await;
+}
+
 #[tokio::test]
 async fn a_failover_is_a_handover_that_says_what_failed() {
     let turns = json!({"turns": [
@@ -349,11 +424,31 @@ async fn what_cannot_be_continued_is_refused_in_the_clients_own_words() {
         let error = &answer.body["error"];
         assert!(error["message"].is_string() && error["type"].is_string(), "{}", answer.raw);
         let (mut begun, old) = has_read(&house, dialect, CONTENT).await;
-        begun.headers = vec![("x-throughline-continue", old.header("x-throughline-conversation").to_owned())];
+        begun.headers = vec![("x-throughline-continue", "conv_other".to_owned())];
         begun.say("Go on.");
         let answer = begun.post(&begun.body("a")).await;
         assert_eq!(answer.status, 400, "{}", answer.raw);
         assert!(answer.raw.contains("only a new conversation can continue another"), "{}", answer.raw);
+        // Itself, and another than it continues already.
+        let id = old.header("x-throughline-conversation").to_owned();
+        let mut itself = Client::new(&house.url, dialect);
+        itself.headers =
+            vec![("x-throughline-conversation", id.clone()), ("x-throughline-continue", id.clone())];
+        itself.say("Hello.");
+        let answer = itself.post(&itself.body("a")).await;
+        assert_eq!(answer.status, 400, "{}", answer.raw);
+        assert!(
+            answer.raw.contains("x-throughline-continue: ") && answer.raw.contains("cannot continue itself")
+        );
+        let mut later = Client::new(&house.url, dialect);
+        later.headers = vec![("x-throughline-continue", id.clone())];
+        later.say("Hello.");
+        later.ask("a").await;
+        later.headers = vec![("x-throughline-continue", "conv_other".to_owned())];
+        later.say("Go on.");
+        let answer = later.post(&later.body("a")).await;
+        assert_eq!(answer.status, 400, "{}", answer.raw);
+        assert!(answer.raw.contains(&format!("continues `{id}` already")), "{}", answer.raw);
     }
     house.stop().await;
 }

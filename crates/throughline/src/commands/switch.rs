@@ -48,6 +48,10 @@ pub fn run(asked: &UseArgs, args: &Args) -> Result<(), CommandError> {
 /// Reads the backend that was typed, with its model if that was; one that is not configured is an error that names the
 /// nearest.
 pub fn chosen(config: &Config, typed: &str) -> Result<Pick, CommandError> {
+    if let Some(backend) = typed.strip_suffix('/') {
+        let error = CommandError::bad_input(format!("`{typed}` names no model behind the `/`"));
+        return Err(error.hint(format!("`{backend}` alone leaves the model to those who ask")));
+    }
     switch::checked(config, typed).map_err(|error| {
         let error = CommandError::bad_input(error.to_string());
         let name = typed.split('/').next().unwrap_or_default();

@@ -272,6 +272,18 @@ fn the_same_over_http() {
     assert_eq!((status, &body["error"]["code"]), (400, &"throughline_unknown_backend".into()));
     assert!(body["error"]["message"].as_str().unwrap().contains("one, two"), "{body}");
     assert_eq!(served.http("PUT", "/api/active", r#"{"backend":7}"#).0, 400);
+    for path in ["/api/active", &path] {
+        for (wrong, param) in [
+            (r#"{"backend":"two","model":"bar"}"#, "model"),
+            (r#"{"backend":"two","by":"me"}"#, "by"),
+            (r#"{"backend":null,"model":"bar"}"#, "model"),
+            (r#"{"backend":"two/"}"#, "backend"),
+        ] {
+            let (status, _, body) = served.http("PUT", path, wrong);
+            assert_eq!((status, &body["error"]["param"]), (400, &param.into()), "{wrong}: {body}");
+        }
+    }
+    assert_eq!(served.get("/api/backends")["switched"], Value::Null, "nothing of that was done");
     assert_eq!(served.http("PUT", "/api/conversations/conv_x/backend", r#"{"backend":"two"}"#).0, 404);
     assert_eq!(served.http("GET", "/api/conversations/conv_x", "").0, 404);
     assert_eq!(served.http("GET", "/api/search", "").0, 400);
