@@ -13,7 +13,7 @@ mod result;
 mod talk;
 
 use crate::plan::{self, Told, ToolKind, ToolRules};
-use crate::{Action, Content, Entry, Kind, Part, Report, Said, Side, Text};
+use crate::{Action, Content, Entry, Kind, Part, Report, Said, Side, Text, joined_text};
 use result::Telling;
 use std::ops::Range;
 
@@ -161,8 +161,12 @@ fn push_summary(
     };
     for entry in covered {
         match &entry.kind {
-            Kind::Said(_) | Kind::Summarised(_) => report.entry(became.0, entry.place, became.1),
-            Kind::Thought(_) => report.entry(Action::Dropped, entry.place, "a brief holds no reasoning"),
+            Kind::Said(_) | Kind::Summarised(_) => {
+                report.entry(became.0, entry.place, named(became.1, entry));
+            }
+            Kind::Thought(_) => {
+                report.entry(Action::Dropped, entry.place, named("a brief holds no reasoning", entry));
+            }
             Kind::Opaque { kind } | Kind::Reference { id: kind } => {
                 report.entry(Action::Dropped, entry.place, format!("a brief has no words for {kind}"));
             }
@@ -211,7 +215,7 @@ fn push_tools(text: &mut String, entries: &[Entry], options: &BriefOptions<'_>, 
             continue;
         }
         if let Some(by) = pairs[at].superseded_by {
-            note(&pairs[at], entries, report, Action::Dropped, superseded(&pairs[by], entries));
+            note(&pairs[at], entries, report, Action::Dropped, &superseded(&pairs[by], entries));
             continue;
         }
         let (item, became) = telling.item(at);
@@ -220,11 +224,11 @@ fn push_tools(text: &mut String, entries: &[Entry], options: &BriefOptions<'_>, 
         let length = item.chars().count();
         if length > room {
             left_out += 1;
-            note(&pairs[at], entries, report, Action::Dropped, "the brief has no room for it".to_owned());
+            note(&pairs[at], entries, report, Action::Dropped, "the brief has no room for it");
             continue;
         }
         room -= length;
-        note(&pairs[at], entries, report, became.0, became.1);
+        note(&pairs[at], entries, report, became.0, &became.1);
         items.push((at, item));
     }
     items.reverse();
@@ -250,11 +254,37 @@ fn superseded(by: &Told, entries: &[Entry]) -> String {
     }
 }
 
-fn note(pair: &Told, entries: &[Entry], report: &mut Report, action: Action, reason: String) {
-    let reason = Text::from(reason);
+fn note(pair: &Told, entries: &[Entry], report: &mut Report, action: Action, reason: &str) {
     for at in pair.call.into_iter().chain(pair.result) {
-        report.entry(action, entries[at].place, reason.clone());
+        report.entry(action, entries[at].place, named(reason, &entries[at]));
     }
+}
+
+/// How many characters name something that was said.
+const NAME_CHARS: usize = 40;
+
+/// Adds to a reason what it is about, where no place in the request says so: what a model said in answer stands in none.
+fn named(reason: &str, entry: &Entry) -> Text {
+    let beginning = |text: &str| {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(NAME_CHARS) {
+            Some((end, _)) => format!("\"{}…\"", &line[..end]),
+            None => format!("\"{line}\""),
+        }
+    };
+    let name = match &entry.kind {
+        _ if entry.place.is_some() => return reason.into(),
+        Kind::Said(said) => beginning(&joined_text(&said.parts)),
+        Kind::Summarised(summary) => beginning(&summary.text),
+        Kind::Called(call) => format!("call {} of {}", call.id, call.name),
+        Kind::Returned(returned) => format!("result of {}", returned.call_id.as_deref().unwrap_or("a call")),
+        Kind::Thought(thought) => match thought.content.first().or(thought.summary.first()) {
+            Some(text) => beginning(text),
+            None => return reason.into(),
+        },
+        _ => return reason.into(),
+    };
+    format!("{reason}: {name}").into()
 }
 
 #[cfg(test)]

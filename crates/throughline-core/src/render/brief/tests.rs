@@ -403,3 +403,31 @@ proptest! {
         prop_assert!(text.chars().count() <= most + BEGIN.len() + END.len() + 4);
     }
 }
+
+#[test]
+fn what_has_no_place_in_the_request_is_named() {
+    let rules = ToolRules::default();
+    let options = BriefOptions {
+        rules: &rules,
+        summary: BriefSummary::Digest,
+        result_chars_max: 4,
+        tool_chars_max: BriefOptions::TOOL_CHARS_MAX,
+        recall: false,
+    };
+    let mut entries = vec![user("Read it."), assistant("I will\nread the file now, line by line and whole.")];
+    entries.extend(pair("call_7", "Read", r#"{"file_path":"a"}"#, "0123456789"));
+    entries.push(user("And?"));
+    // What the client sent has its place; what a model answered has none.
+    entries[0].place = Some(crate::Place { message: 0, block: None });
+    let mut report = Report::default();
+    brief(&entries, &options, &mut report).unwrap();
+    let reasons: Vec<&str> = report.changes.iter().map(|change| &*change.reason).collect();
+    let has = |wanted: &str| reasons.contains(&wanted);
+    assert!(has("told in the digest of the brief"), "{reasons:?}");
+    assert!(
+        has("told in the digest of the brief: \"I will read the file now, line by line a…\""),
+        "{reasons:?}"
+    );
+    assert!(reasons.iter().any(|reason| reason.ends_with(": call call_7 of Read")), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.ends_with(": result of call_7")), "{reasons:?}");
+}
