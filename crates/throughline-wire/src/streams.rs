@@ -92,6 +92,14 @@ impl StreamEncoder {
         }
     }
 
+    /// Notes that the frames from now on are those of a further answer, which the client has as one with those before:
+    /// where a message has one text, an empty line stands between the two.
+    pub fn set_apart(&mut self) {
+        if let EncodingMachine::Chat(machine) = &mut self.0 {
+            machine.set_apart();
+        }
+    }
+
     /// Takes the next frame and appends the events that it causes.
     pub fn handle_frame(&mut self, frame: &Frame, out: &mut Vec<Outgoing>) {
         match &mut self.0 {

@@ -19,8 +19,8 @@ use crate::egress::Answered;
 use crate::gateway::now;
 use std::collections::BTreeMap;
 use throughline_core::{
-    Ask, BlockId, BlockKind, Call, Ending, Entry, Failure, Frame, Kind, Outcome, Part, Reply, Return, Stop,
-    Text, Tool, ToolChoice, ToolForm, Usage, joined_text,
+    Ask, BlockId, BlockKind, Call, Dialect, Ending, Entry, Failure, Frame, Kind, Outcome, Part, Reply,
+    Return, Stop, Text, Tool, ToolChoice, ToolForm, Usage, joined_text,
 };
 use throughline_store::ProviderEvent;
 
@@ -35,6 +35,8 @@ pub struct Recalls {
     used_up: bool,
     /// What earlier answers took.
     usage: Option<Usage>,
+    /// How much of what the client is shown there was when an answer was over behind which another came.
+    ends: Vec<usize>,
 }
 
 /// Hides calls of one tool in the frames of an answer, and joins several answers into one.
@@ -264,6 +266,7 @@ impl Running {
         let written = self.recorder.go_on(reply, events, now()).await;
         self.placed.turn.extend(written.map_err(|error| unrecorded(&error))?);
         self.recalls.usage = joined(self.recalls.usage, reply.usage);
+        self.recalls.ends.push(self.recorder.shown.len());
         let attempts = self.attempts_from(sent);
         self.pursue(attempts, sent.0, resumed).await
     }
@@ -300,13 +303,35 @@ impl Running {
         // A backend that repeats the request in its answer would tell of the tool, called or not.
         self.recalls.tool()?;
         let seen = self.recorder.shown.iter().chain(&reply.entries).filter(|entry| !entry.is_hidden());
-        let entries: Vec<Entry> =
+        let mut entries: Vec<Entry> =
             seen.map(|entry| Entry { envelope: None, intact: false, ..entry.clone() }).collect();
+        // The other dialects have several texts in an answer.
+        if self.ask.dialect == Dialect::Chat {
+            set_apart(&mut entries, &self.recalls.ends);
+        }
         let has_calls = entries.iter().any(|entry| entry.as_call().is_some());
         if !has_calls && reply.ending == Ending::Stopped(Stop::ToolCalls) {
             reply.ending = Ending::Stopped(Stop::EndTurn);
         }
         Some(Reply { entries, fields: None, ..reply.clone() })
+    }
+}
+
+/// Puts an empty line between the texts of answers that end at `ends`.
+fn set_apart(entries: &mut [Entry], ends: &[usize]) {
+    for end in ends {
+        let Some((before, after)) = entries.split_at_mut_checked(*end) else { return };
+        let last = before.iter().rev().find_map(spoken).map(|said| joined_text(&said.parts));
+        let next = after.iter_mut().find_map(|entry| match &mut entry.kind {
+            Kind::Said(said) => Some(said),
+            _ => None,
+        });
+        if let (Some(last), Some(next)) = (last, next)
+            && !last.ends_with('\n')
+            && !joined_text(&next.parts).starts_with('\n')
+        {
+            next.parts.insert(0, Part::text("\n\n"));
+        }
     }
 }
 

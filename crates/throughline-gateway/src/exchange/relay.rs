@@ -167,6 +167,9 @@ impl Relay {
         self.assembler = Assembler::new(dialect);
         self.ending = None;
         self.begun = false;
+        if let Way::Translate(encoder) = &mut self.way {
+            encoder.set_apart();
+        }
         if std::mem::replace(&mut self.tentative, true) {
             self.events.clear();
             self.curtain.begin_again(is_last);

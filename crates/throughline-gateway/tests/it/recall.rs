@@ -148,6 +148,8 @@ async fn a_model_has_back_what_was_taken_out_by_handle_and_by_search() {
         let text = first.text(dialect);
         assert!(text.contains(&handle) && text.contains("fn handler_3_7()"), "{way:?}: {text}");
         assert!(text.contains("Let me look."), "{text}");
+        // One text in Chat, where an empty line tells the two answers apart; several in the others.
+        assert_eq!(text.contains("Let me look.\n\n"), dialect == Dialect::Chat, "{way:?}: {text}");
         let sent = bodies(&house);
         assert_eq!(sent.len(), 3, "{way:?}");
         assert!(

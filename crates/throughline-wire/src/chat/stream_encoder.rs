@@ -90,6 +90,11 @@ impl StreamEncoder {
         }
     }
 
+    /// Notes that what follows is another answer.
+    pub fn set_apart(&mut self) {
+        self.strands.set_apart();
+    }
+
     fn open(&mut self, model: Option<&Text>, out: &mut Vec<Outgoing>) {
         let model = self.stamp.model.as_ref().or(model);
         let mut writer = Writer::new();

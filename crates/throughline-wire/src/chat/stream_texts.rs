@@ -1,7 +1,8 @@
 //! The texts of an answer on their way into one string per kind.
 //!
 //! Blocks of one kind are written in the order in which they began, and a later one waits for the earlier
-//! one to end. Between blocks that do not belong to one run of text a line break is put in.
+//! one to end. Between blocks that do not belong to one run of text a line break is put in, and an empty line between
+//! those of two answers that the client has as one.
 
 use super::reply::needs_joint;
 use std::collections::VecDeque;
@@ -38,6 +39,8 @@ pub(super) struct Strands {
     /// The last block that began, if nothing began since.
     last: Option<(Channel, Option<Text>)>,
     has_refusal: bool,
+    /// Whether the next text is that of another answer.
+    is_apart: bool,
 }
 
 struct Block {
@@ -69,6 +72,7 @@ impl Strands {
     /// Notes that a block of text began.
     pub fn begin(&mut self, id: BlockId, channel: Channel, item_id: Option<&Text>) {
         let joint = match (&self.last, channel) {
+            (_, Channel::Text) if std::mem::take(&mut self.is_apart) => "\n\n",
             // Blocks of one message may part in the middle of a sentence; messages do not.
             (Some((Channel::Text, last)), Channel::Text) if last.is_none() || last.as_ref() == item_id => "",
             (_, Channel::Thought) => "\n\n",
@@ -89,6 +93,11 @@ impl Strands {
     /// Notes that something began which is no text.
     pub fn interrupt(&mut self) {
         self.last = None;
+    }
+
+    /// Notes that what follows is another answer.
+    pub fn set_apart(&mut self) {
+        self.is_apart = true;
     }
 
     /// Says whether there was a refusal.
