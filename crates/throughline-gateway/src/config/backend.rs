@@ -105,8 +105,9 @@ impl At<'_, '_> {
         self.note("reasoning", reasoning.name());
         let fallback = self.fallback(name, section.fallback.unwrap_or_default(), names);
         let named = self.profile_named(section.profile, section.rules);
-        let named = named.or_else(|| provider.map(|known| known.rules.to_owned()));
-        let rules = self.rules(named.as_deref(), dialect, endpoint.as_ref());
+        let named = named.or_else(|| provider.map(|known| ("profile", known.rules.to_owned())));
+        let named = named.as_ref().map(|(field, name)| (*field, name.as_str()));
+        let rules = self.rules(named, dialect, endpoint.as_ref());
         let headers = self.headers(&section.headers);
         let timeouts = self.timeouts(section.timeouts.connect, section.timeouts.idle);
         let http2 = section.http2.unwrap_or_default();
@@ -239,30 +240,34 @@ impl At<'_, '_> {
         known
     }
 
-    /// Returns the profile that is written for the backend, by either of its two names.
-    fn profile_named(&mut self, profile: Option<String>, rules: Option<String>) -> Option<String> {
+    /// Returns the profile that is written for the backend, and under which of its two names.
+    fn profile_named(
+        &mut self,
+        profile: Option<String>,
+        rules: Option<String>,
+    ) -> Option<(&'static str, String)> {
         if profile.is_some() && rules.is_some() {
             self.problem("rules", "is the older name of `profile`; give one of them");
         }
-        profile.or(rules)
+        profile.map(|name| ("profile", name)).or(rules.map(|name| ("rules", name)))
     }
 
     /// Returns what the backend accepts: as it is written, as it is known for where it is, or as the dialect's own
     /// provider does.
     fn rules(
         &mut self,
-        name: Option<&str>,
+        named: Option<(&str, &str)>,
         dialect: Option<Dialect>,
         endpoint: Option<&Endpoint>,
     ) -> Option<Rules> {
         let dialect = dialect?;
         let url = endpoint.and_then(Endpoint::url);
-        let rules = match name {
+        let rules = match named {
             None => {
                 let there = url.and_then(|url| Rules::of_place(url.host(), url.port(), dialect));
                 Some(there.unwrap_or_else(|| Rules::of_dialect(dialect)))
             }
-            Some(name) => profiles::find(self.profiles, name).filter(|rules| rules.dialect == dialect),
+            Some((_, name)) => profiles::find(self.profiles, name).filter(|rules| rules.dialect == dialect),
         };
         if let Some(rules) = &rules {
             self.note("profile", &*rules.name);
@@ -270,11 +275,8 @@ impl At<'_, '_> {
             let all = Rules::built_in().into_iter().chain(self.profiles.iter().cloned());
             let fitting = all.filter(|rules| rules.dialect == dialect);
             let names: Vec<String> = fitting.map(|rules| rules.name.to_string()).collect();
-            let name = name.unwrap_or_default();
-            self.problem(
-                "profile",
-                format!("no profile `{name}` for {dialect}; there are {}", names.join(", ")),
-            );
+            let (field, name) = named.unwrap_or_default();
+            self.problem(field, format!("no profile `{name}` for {dialect}; there are {}", names.join(", ")));
         }
         rules
     }

@@ -3,9 +3,11 @@
 
 use crate::client::Client;
 use crate::house::{House, Room};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throughline_core::Dialect;
+use throughline_sim::Script;
 use throughline_store::{Conversations, History, Paging, Search, Sqlite, SqliteOptions};
 
 const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
@@ -77,6 +79,35 @@ async fn a_secret_reaches_the_backend_and_not_the_file() {
         assert!(!kept.holds(KEY).await && !kept.holds("EMP-123456").await, "{to}");
         assert!(kept.holds("redacted aws key").await, "{to}: the test can fail");
     }
+}
+
+#[tokio::test]
+async fn what_was_taken_out_is_not_brought_back_by_recall() {
+    let kept = Kept::new("recalled");
+    let turns = json!({"turns": [
+        {"calls": [{"name": "recall", "arguments": {"query": "needle"}}]},
+        {"text": "Found.", "quote": true},
+    ]});
+    let mut later = Room::new("later", Dialect::Chat);
+    later.options.script = Some(Script::parse(&turns.to_string()).unwrap());
+    let house = house(&kept, vec![Room::new("first", Dialect::Messages), later], SECRETS).await;
+    let mut client = Client::new(&house.url, Dialect::Messages);
+    client.say("Please read the file notes.txt");
+    let call = client.ask("first").await.calls(Dialect::Messages).remove(0);
+    let hay = "hay\n".repeat(2_000);
+    client.result(&call.id, &format!("{hay}needle aws_access_key_id = {KEY}\n{hay}"));
+    let id = client.ask("first").await.header("x-throughline-conversation").to_owned();
+    // The new conversation is told of the old one from the record, and what is cut of that can be had back.
+    let mut client = Client::new(&house.url, Dialect::Messages);
+    client.headers = vec![("x-throughline-continue", id)];
+    client.say("What is the key?");
+    let answer = client.ask("later").await;
+    let text = answer.text(Dialect::Messages);
+    assert!(text.contains("needle aws_access_key_id = [redacted:aws-key]"), "{text}");
+    assert!(house.recorded("later").iter().all(|sent| !sent.body.contains(KEY)));
+    house.assert_nothing_refused();
+    house.stop().await;
+    assert!(!kept.holds(KEY).await);
 }
 
 #[tokio::test]
