@@ -121,6 +121,12 @@ impl Gauge {
         scaled(self.tokens(size), 1000 + self.margin)
     }
 
+    /// Returns by how many thousandths [`Self::tokens_at_most`] is more than [`Self::tokens`].
+    #[must_use]
+    pub const fn margin(&self) -> u32 {
+        self.margin
+    }
+
     /// Teaches a calibration what a backend reported for a prompt of this size. Says whether it was of use.
     pub fn teach(&self, calibration: &mut Calibration, size: Size, reported: u64) -> bool {
         self.method() == Method::Estimate

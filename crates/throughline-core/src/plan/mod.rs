@@ -102,8 +102,8 @@ pub enum PlanError {
         /// What is never shortened.
         fixed: Tokens,
     },
-    /// The prompt is too large, and the policy forbids to shorten it.
-    #[error("the prompt has {tokens} tokens, {limit} are allowed, and the policy is not to shorten anything")]
+    /// The prompt is too large, and may not be shortened.
+    #[error("the prompt has {tokens} tokens, {limit} are allowed, and nothing of it may be shortened")]
     Forbidden {
         /// What it has.
         tokens: Tokens,

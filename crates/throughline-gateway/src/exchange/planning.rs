@@ -130,8 +130,9 @@ impl Running {
         let recall = offers.then(|| recall::tool_name(&self.ask));
         let before = self.decided(&destination.backend).await;
         let (since, wants_words) = (before.since.clone(), self.wants_words());
+        let gauge = work.gauge;
         let planned = on_a_thread(move || work.planned(&before, wants_words)).await?;
-        let (plan, cleared, untold) = planned.map_err(|error| too_long(&error, self.ask.dialect))?;
+        let (plan, cleared, untold) = planned.map_err(|error| too_long(&error, &self.ask, &gauge))?;
         let since = since.filter(|_| !plan.is_step);
         let recall = recall.filter(|_| !self.recalls.are_used_up());
         Ok((!plan.is_untouched()).then_some(Planned { plan, since, recall, cleared, untold }))
@@ -418,17 +419,31 @@ pub async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
     done.map_err(|error| own(FailureKind::Backend, "throughline_not_planned", error.to_string()))
 }
 
-/// Says in the words that clients of the dialect know that a prompt is too long.
-fn too_long(error: &PlanError, dialect: Dialect) -> Failure {
-    let code = match dialect {
+/// Says why there is no plan: who forbids it where somebody does, and what is in the numbers.
+pub fn explained(error: &PlanError, ask: &Ask, gauge: &Gauge) -> String {
+    let by = match error {
+        PlanError::Forbidden { .. } if forbids(ask) => ": `truncation` is `disabled`",
+        PlanError::Forbidden { .. } => ": the policy is `off`",
+        _ => "",
+    };
+    let counted = match gauge.margin() {
+        0 => String::new(),
+        margin => format!("; an estimate, with {} % added to be on the safe side", f64::from(margin) / 10.0),
+    };
+    format!("{error}{by}{counted}")
+}
+
+/// Says in the words that clients of the dialect know, and act on, that a prompt is too long: see docs/decisions/0029.
+fn too_long(error: &PlanError, ask: &Ask, gauge: &Gauge) -> Failure {
+    let code = match ask.dialect {
         Dialect::Chat | Dialect::Responses => "context_length_exceeded",
         Dialect::Messages => "throughline_prompt_too_long",
     };
-    let param = match dialect {
+    let param = match ask.dialect {
         Dialect::Chat | Dialect::Messages => "messages",
         Dialect::Responses => "input",
     };
-    let message = format!("prompt is too long: {error}");
+    let message = format!("prompt is too long: {}", explained(error, ask, gauge));
     Failure {
         code: Some(Text::from_static(code)),
         param: Some(Text::from_static(param)),

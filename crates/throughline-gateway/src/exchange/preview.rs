@@ -3,7 +3,7 @@
 //! The same planner, the same counts and the same rendering as in the gateway, on a request that stands for
 //! itself: nothing was decided before, and nothing is kept.
 
-use super::planning::{Counter, forbids};
+use super::planning::{Counter, explained, forbids};
 use super::recall;
 use crate::view::class_name;
 use throughline_core::plan::{
@@ -38,6 +38,8 @@ pub struct Preview {
     pub is_exact: bool,
     /// What the request takes as it came, and as it is sent.
     pub tokens: (u64, u64),
+    /// The same at most, with what an estimate may be off by: what the budget is held against.
+    pub tokens_at_most: (u64, u64),
     /// What of that are calls and results.
     pub tool_tokens: (u64, u64),
     /// The name of the tool by which the model has back what was taken out, if it is offered.
@@ -74,8 +76,8 @@ pub enum PreviewError {
     #[error(transparent)]
     Undecodable(#[from] DecodeError),
     /// It cannot be made to fit, or may not be shortened.
-    #[error(transparent)]
-    Unplanned(#[from] PlanError),
+    #[error("{0}")]
+    Unplanned(String),
 }
 
 /// Returns what compaction would send of a request.
@@ -89,8 +91,10 @@ pub fn preview(document: &Document, wanted: &Wanted) -> Result<Preview, PreviewE
     let counts = Counts::default();
     let work = Work { ask: &ask, gauge, counts: &counts, wanted };
     let sizes = work.counter().sizes(&ask.entries);
-    let plan = work.plan(&sizes)?;
-    work.rendered(&plan)
+    let before = sizes.iter().copied().sum::<Tokens>() + work.counter().besides(&ask);
+    work.plan(&sizes)
+        .and_then(|plan| work.rendered(&plan, before))
+        .map_err(|error| PreviewError::Unplanned(explained(&error, &ask, &work.gauge)))
 }
 
 struct Work<'a> {
@@ -132,7 +136,7 @@ impl Work<'_> {
         }
     }
 
-    fn rendered(&self, plan: &Plan) -> Result<Preview, PreviewError> {
+    fn rendered(&self, plan: &Plan, before: Tokens) -> Result<Preview, PlanError> {
         let recall = (self.offers_recall() && !plan.is_untouched()).then(|| recall::tool_name(self.ask));
         let mut expanded = self.ask.clone();
         expanded.entries = plan.apply(&self.ask.entries, &mut Report::default());
@@ -156,6 +160,7 @@ impl Work<'_> {
             model: self.ask.model.clone(),
             is_exact: self.gauge.method() == Method::Exact,
             tokens,
+            tokens_at_most: (before.0, plan.after.0),
             tool_tokens: (self.tool_size(&self.ask.entries), self.tool_size(&prompt.entries)),
             recall,
             entries: self.entries(plan),

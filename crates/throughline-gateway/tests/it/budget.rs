@@ -169,6 +169,8 @@ async fn what_may_not_be_shortened_is_an_error_in_the_words_of_the_dialect() {
         assert_eq!(answer.status, 400, "{}", answer.raw);
         let message = answer.body["error"]["message"].as_str().unwrap();
         assert!(message.contains("prompt is too long") && message.contains("7000"), "{message}");
+        assert!(message.contains("the policy is `off`; an estimate, with "), "{message}");
+        // In Messages it is the words that clients act on.
         if dialect != Dialect::Messages {
             assert_eq!(answer.body["error"]["code"], "context_length_exceeded");
         }
@@ -184,6 +186,8 @@ async fn a_client_may_ask_for_an_error_instead_of_a_cut() {
     client.extra = json!({"truncation": "disabled"});
     let answer = client.post(&client.body("responses")).await;
     assert_eq!((answer.status, &answer.body["error"]["code"]), (400, &json!("context_length_exceeded")));
+    let message = answer.body["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`truncation` is `disabled`") && !message.contains("policy"), "{message}");
     client.extra = json!({"truncation": "auto"});
     assert!(shortened(&client.ask("responses").await) > 0);
     house.stop().await;

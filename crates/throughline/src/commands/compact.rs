@@ -88,6 +88,8 @@ fn report(compacted: &Preview, asked: &CompactArgs) -> String {
     }
     writer.field_uint("tokens_before", compacted.tokens.0);
     writer.field_uint("tokens_after", compacted.tokens.1);
+    writer.field_uint("tokens_at_most_before", compacted.tokens_at_most.0);
+    writer.field_uint("tokens_at_most_after", compacted.tokens_at_most.1);
     writer.field_uint("tool_tokens_before", compacted.tool_tokens.0);
     writer.field_uint("tool_tokens_after", compacted.tool_tokens.1);
     if let Some(recall) = &compacted.recall {
@@ -154,8 +156,15 @@ fn count(compacted: &Preview, decision: &str) -> usize {
 fn summary(compacted: &Preview, asked: &CompactArgs) -> String {
     let (before, after) = compacted.tokens;
     let about = if compacted.is_exact { "" } else { "about " };
+    // The budget is held against the most that an estimate may stand for, so that is said beside it.
+    let at_most = |tokens: u64| match compacted.is_exact {
+        true => String::new(),
+        false => format!(" (at most {tokens})"),
+    };
+    let (most_before, most_after) =
+        (at_most(compacted.tokens_at_most.0), at_most(compacted.tokens_at_most.1));
     if compacted.entries.iter().all(|shown| shown.decision == "kept") {
-        return format!("{about}{before} tokens of {}: nothing was touched", asked.budget);
+        return format!("{about}{before}{most_before} tokens of {}: nothing was touched", asked.budget);
     }
     let decisions: Vec<String> = DECISIONS
         .into_iter()
@@ -165,7 +174,8 @@ fn summary(compacted: &Preview, asked: &CompactArgs) -> String {
         .collect();
     let (tools_before, tools_after) = compacted.tool_tokens;
     let mut text = format!(
-        "{about}{before} tokens, now {after} of {}; calls and results {tools_before}, now {tools_after}\n{}",
+        "{about}{before}{most_before} tokens, now {after}{most_after} of {}; calls and results {tools_before}, now \
+         {tools_after}\n{}",
         asked.budget,
         decisions.join(", ")
     );

@@ -118,10 +118,44 @@ fn what_cannot_fit_ends_with_one_and_prints_nothing() {
         let run = compact(&[&["--dialect", "chat"], args].concat(), &input);
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
         assert!(run.stderr.contains("does not fit"), "{}", run.stderr);
+        assert_eq!(run.stderr.contains("the policy is `off`"), args.len() == 4, "{}", run.stderr);
     }
     let responses = request("responses").replacen('{', r#"{"truncation":"disabled","#, 1);
     let run = compact(&["--dialect", "responses", "--budget", "4000"], &responses);
     assert_eq!(run.code, 1, "the client asks for an error instead of a cut: {}", run.stderr);
+    assert!(
+        run.stderr.contains("`truncation` is `disabled`") && !run.stderr.contains("policy"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn the_number_that_decides_is_told_where_an_estimate_is_not_it() {
+    let input = request("chat");
+    let told = |budget: u64| {
+        let args = ["--dialect", "chat", "--model", "some-other", "--budget", &budget.to_string()];
+        reported("compact-margin.json", &args, &input)
+    };
+    let (_, report) = told(1_000_000);
+    let (before, most) =
+        (report["tokens_before"].as_u64().unwrap(), report["tokens_at_most_before"].as_u64().unwrap());
+    assert!(most > before, "{report}");
+    let (whole, _) = told(most);
+    assert!(
+        whole.stderr.contains(&format!("about {before} (at most {most}) tokens of {most}: nothing")),
+        "{}",
+        whole.stderr
+    );
+    let (cut, _) = told(most - 1);
+    assert!(cut.stderr.contains(&format!("about {before} (at most {most}) tokens, now ")), "{}", cut.stderr);
+    let args =
+        ["--dialect", "chat", "--model", "some-other", "--policy", "off", "--budget", &before.to_string()];
+    let refused = compact(&args, &input).stderr;
+    assert!(
+        refused.contains(&format!("has {most} tokens")) && refused.contains("an estimate, with "),
+        "{refused}"
+    );
 }
 
 #[test]
