@@ -18,6 +18,7 @@
 mod ask;
 mod assemble;
 mod entry;
+mod exit;
 mod failure;
 mod frame;
 mod id;
@@ -43,6 +44,7 @@ pub use entry::{
     Call, Continued, Entry, Handover, Input, Kind, Outcome, Place, Return, Role, Said, Seal, Side, Summary,
     Thought,
 };
+pub use exit::exit_code;
 pub use failure::{Failure, FailureKind};
 pub use frame::{BlockId, BlockKind, Frame, Piece};
 pub use id::{ConversationId, EntryId};

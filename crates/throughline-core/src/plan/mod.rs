@@ -21,6 +21,7 @@ mod identifiers;
 mod marker;
 mod segments;
 mod step;
+mod subjects;
 mod superseded;
 mod survey;
 #[cfg(test)]
@@ -35,9 +36,10 @@ pub use budget::{Budget, Policy};
 pub use clear::{ClearCalls, Cleared, Clearing, Inputs, Tally, When};
 pub use decision::{Decision, Decisions, DecisionsError, Span, Taken};
 pub use handle::{Found, Handle, HandleRange, find, find_range};
+pub use subjects::Subjects;
 pub use tokens::{Count, Tokens};
 pub(crate) use told::{Argument, Told, strings, told};
-pub use tools::{ToolKind, ToolRule, ToolRules};
+pub use tools::{ToolKind, ToolRule, ToolRules, is_same_tool};
 
 use crate::{Entry, Report, Side, Text};
 use digest::Gone;

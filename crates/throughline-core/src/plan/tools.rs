@@ -84,7 +84,7 @@ impl ToolKind {
     }
 }
 
-const FILE_KEYS: &[&str] = &[
+pub(super) const FILE_KEYS: &[&str] = &[
     "file_path",
     "path",
     "filename",
@@ -99,7 +99,7 @@ const FILE_KEYS: &[&str] = &[
     "filepath",
 ];
 
-/// The names that common agents use, in lower case.
+/// The names that common agents use, in lower case; the names of a line stand for one tool.
 const BUILT_IN: &[(ToolKind, &[&str])] = &[
     (
         ToolKind::Read,
@@ -112,8 +112,6 @@ const BUILT_IN: &[(ToolKind, &[&str])] = &[
             "cat",
             "open",
             "open_file",
-            "notebookread",
-            "notebook_read",
             "get_file_contents",
             "read_text_file",
             "read_many_files",
@@ -124,48 +122,50 @@ const BUILT_IN: &[(ToolKind, &[&str])] = &[
             "goto",
             "file_read",
             "view_source",
-            "read_notebook",
-            "view_image",
+        ],
+    ),
+    (ToolKind::Read, &["notebookread", "notebook_read", "read_notebook"]),
+    (ToolKind::Read, &["view_image"]),
+    (
+        ToolKind::Write,
+        &[
+            "write",
+            "create",
+            "write_file",
+            "create_file",
+            "write_to_file",
+            "fs_write",
+            "save_file",
+            "file_write",
+            "append_file",
         ],
     ),
     (
         ToolKind::Write,
         &[
-            "write",
             "edit",
             "multiedit",
             "multi_edit",
-            "create",
-            "write_file",
             "edit_file",
-            "create_file",
-            "notebookedit",
-            "notebook_edit",
             "replace",
             "str_replace",
             "insert",
-            "apply_patch",
-            "apply_diff",
-            "write_to_file",
             "replace_in_file",
             "search_replace",
             "edit_block",
-            "fs_write",
             "insert_content",
             "search_and_replace",
-            "append_file",
-            "save_file",
-            "patch",
             "replace_string_in_file",
-            "file_write",
             "insert_edit_into_file",
-            "delete_file",
             "str_replace_editor",
             "str_replace_based_edit_tool",
             "text_editor",
             "file_editor",
         ],
     ),
+    (ToolKind::Write, &["apply_patch", "apply_diff", "patch"]),
+    (ToolKind::Write, &["notebookedit", "notebook_edit"]),
+    (ToolKind::Write, &["delete_file"]),
     (
         ToolKind::Command,
         &[
@@ -185,52 +185,38 @@ const BUILT_IN: &[(ToolKind, &[&str])] = &[
             "shell_command",
             "execute",
             "run",
-            "powershell",
             "cmd",
             "execute_bash_command",
             "bash_tool",
-            "python",
             "run_terminal_command",
             "launch-process",
             "unified_exec",
+            "powershell",
         ],
     ),
+    (ToolKind::Command, &["python"]),
     (
         ToolKind::Search,
         &[
             "grep",
-            "glob",
-            "ls",
-            "list",
-            "list_dir",
-            "list_directory",
-            "list_files",
             "search",
-            "find",
             "search_files",
             "search_file_content",
             "codebase_search",
             "grep_search",
-            "file_search",
             "search_dir",
             "search_file",
-            "find_file",
-            "websearch",
-            "web_search",
-            "webfetch",
-            "web_fetch",
-            "google_web_search",
             "semantic_search",
             "rg",
             "ripgrep",
-            "list_code_usages",
-            "list_code_definition_names",
             "search_code",
-            "find_files",
-            "fetch",
-            "directory_tree",
         ],
     ),
+    (ToolKind::Search, &["glob", "find", "file_search", "find_file", "find_files"]),
+    (ToolKind::Search, &["ls", "list", "list_dir", "list_directory", "list_files", "directory_tree"]),
+    (ToolKind::Search, &["websearch", "web_search", "google_web_search"]),
+    (ToolKind::Search, &["webfetch", "web_fetch", "fetch"]),
+    (ToolKind::Search, &["list_code_usages", "list_code_definition_names"]),
 ];
 
 impl ToolRules {
@@ -252,12 +238,7 @@ impl ToolRules {
         if let Some(rule) = self.rules.iter().find(names) {
             return (rule.kind, rule.key.as_ref());
         }
-        let (whole, bare) = (name.to_ascii_lowercase(), bare.to_ascii_lowercase());
-        let knows = |names: &[&str], name: &str| names.contains(&name);
-        let found = [whole.as_str(), bare.as_str()]
-            .into_iter()
-            .find_map(|name| BUILT_IN.iter().find(|(_, names)| knows(names, name)).map(|(kind, _)| *kind));
-        (found.unwrap_or(ToolKind::Other), None)
+        (built_in(name).map_or(ToolKind::Other, |at| BUILT_IN[at].0), None)
     }
 
     /// Returns what a call does.
@@ -281,6 +262,22 @@ impl ToolRules {
         };
         Use { kind, key, rest }
     }
+}
+
+/// Says whether two names stand for the same tool: whatever their case and the prefixes that gateways and tool servers put
+/// in front, and if common agents call it by both.
+#[must_use]
+pub fn is_same_tool(one: &str, other: &str) -> bool {
+    let alike = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
+    alike(one, other)
+        || alike(bare(one), bare(other))
+        || built_in(one).is_some_and(|known| built_in(other) == Some(known))
+}
+
+/// Returns which of the built-in tools a name stands for.
+fn built_in(name: &str) -> Option<usize> {
+    let names = [name.to_ascii_lowercase(), bare(name).to_ascii_lowercase()];
+    names.iter().find_map(|name| BUILT_IN.iter().position(|(_, names)| names.contains(&name.as_str())))
 }
 
 /// Returns the name without the prefixes of gateways and tool servers.
@@ -329,14 +326,18 @@ fn rest(text: &str, leaves: &[Leaf], key: &str) -> u64 {
 
 /// Returns the file that a patch in free text changes, if it is only one.
 fn patched_file(text: &str) -> Option<String> {
-    let named = |line: &str| {
+    let mut files = patched_files(text);
+    let first = files.next()?;
+    files.next().is_none().then_some(first)
+}
+
+/// Returns the files that a patch in free text changes.
+pub(super) fn patched_files(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter_map(|line| {
         let line = line.strip_prefix("*** ")?;
         let (verb, file) = line.split_once(" File: ")?;
         ["Update", "Add", "Delete"].contains(&verb).then(|| file.trim().to_owned())
-    };
-    let mut files = text.lines().filter_map(named);
-    let first = files.next()?;
-    files.next().is_none().then_some(first)
+    })
 }
 
 /// Says whether a command changes something, as far as its words tell; in doubt it does.
@@ -463,6 +464,28 @@ mod tests {
         let call = call("1", name, arguments);
         let usage = ToolRules::default().usage(call.as_call().unwrap());
         (usage.kind, usage.key)
+    }
+
+    #[test]
+    fn a_tool_is_the_same_by_any_of_its_names() {
+        for (one, other) in [
+            ("Bash", "bash"),
+            ("bash", "functions.exec_command"),
+            ("Read", "mcp__files__read_file"),
+            ("ripgrep", "Grep"),
+            ("Mine", "mine"),
+            ("mcp__a__mine", "mine"),
+        ] {
+            assert!(is_same_tool(one, other) && is_same_tool(other, one), "{one} {other}");
+        }
+        for (one, other) in [("Read", "Write"), ("grep", "ls"), ("mine", "yours"), ("edit", "write")] {
+            assert!(!is_same_tool(one, other), "{one} {other}");
+        }
+        let mut all: Vec<&str> = BUILT_IN.iter().flat_map(|(_, names)| *names).copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count, "each name stands for one tool");
     }
 
     #[test]
