@@ -30,6 +30,14 @@ pub enum StoreError {
         /// The latest version that this program knows.
         known: u32,
     },
+    /// The database was written by an earlier version of this program, and was opened as it is.
+    #[error("the history has schema {found}, and this program reads {known}")]
+    Older {
+        /// The version found.
+        found: u32,
+        /// The version that this program reads.
+        known: u32,
+    },
     /// The entry that others should follow is not there.
     #[error("entry {0} is not in the history, so nothing can follow it")]
     UnknownEntry(EntryId),

@@ -222,6 +222,8 @@ pub struct Hit {
     pub kind: KeptKind,
     /// The tool, of a call or a result.
     pub tool: Option<Text>,
+    /// The exit code that the result of a command says.
+    pub exit_code: Option<i32>,
     /// The text around the first match, on one line.
     pub snippet: String,
 }

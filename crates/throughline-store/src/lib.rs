@@ -1,7 +1,7 @@
 //! The durable history: what was said, called and returned, what backends were sent, and what was learned.
 //!
-//! [`History`] is the whole interface: one way to write, seven ways to read, one to take out, and a bell, in plain
-//! types; [`Upkeep`] is what an operator does beside. The gateway holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one
+//! [`History`] is the whole interface: one way to write, seven ways to read, one to take out, a look whether it is in order, and a bell,
+//! in plain types; [`Upkeep`] is what an operator does beside. The gateway holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one
 //! suite. What an entry looks like when it is stored is decided in `record/` alone, and core knows nothing of it.
 //!
 //! Nothing here reads a clock or mints an id: moments and ids are handed in, and an entry's id follows from
@@ -24,6 +24,7 @@ mod prefix;
 mod prepared;
 mod query;
 mod record;
+mod sieve;
 mod sqlite;
 mod tags;
 mod upkeep;
@@ -100,6 +101,10 @@ pub trait History: fmt::Debug + Send + Sync {
 
     /// Takes conversations out, with all their contents that no other one uses, or says which would go.
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned>;
+
+    /// Says whether a batch could be written now: whether the database is there, is ours, is not damaged where every
+    /// batch is written, and has a schema that this program knows. Writes nothing.
+    fn ready(&self) -> Answer<'_, ()>;
 
     /// Returns a bell that rings from now on when something was appended: by this process, and where several
     /// share a PostgreSQL by any of them.

@@ -82,16 +82,21 @@ pub enum Which {
 }
 
 /// What to search for. Everything that is given must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// The words, each of which must occur; `"several words"` must occur in that order, and so must the
     /// pieces of `src/main.rs`; `test*` stands for every word that begins so. Empty finds everything.
     pub words: String,
     /// Only there.
     pub field: Option<Field>,
-    /// Only calls and results of this tool.
+    /// Only calls and results of this tool, whatever its case, its prefix, and which of its names an agent uses.
     pub tool: Option<Text>,
-    /// Only results that are failures.
+    /// Only calls that name a file or directory in which these words stand side by side, and their results;
+    /// `src/te*` stands for every path that goes on so.
+    pub path: Option<String>,
+    /// Only calls that run a command in which these words stand side by side, and their results.
+    pub command: Option<String>,
+    /// Only results that are failures, or of commands that ended with another exit code than 0.
     pub failed: bool,
     /// Only in this conversation.
     pub conversation: Option<ConversationId>,
@@ -101,6 +106,27 @@ pub struct Search {
     pub until: Option<Moment>,
     /// How much of it to return.
     pub paging: Paging,
+    /// How many entries are looked at for a page where no words lead to those that fit. A page that ends for that reason
+    /// says where to go on, however little is on it.
+    pub effort: u32,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self {
+            words: String::new(),
+            field: None,
+            tool: None,
+            path: None,
+            command: None,
+            failed: false,
+            conversation: None,
+            since: None,
+            until: None,
+            paging: Paging::default(),
+            effort: 20_000,
+        }
+    }
 }
 
 /// Where a word may stand.
@@ -170,6 +196,12 @@ impl<T> Page<T> {
         items.truncate(limit);
         let next = items.last().filter(|_| more).map(|(cursor, _)| cursor.clone());
         Self { items: items.into_iter().map(|(_, item)| item).collect(), next }
+    }
+
+    /// Does the same for a list of which no more was looked at than up to `stopped`.
+    pub(crate) fn cut_at(items: Vec<(Cursor, T)>, limit: u32, stopped: Option<Cursor>) -> Self {
+        let page = Self::cut(items, limit);
+        Self { next: page.next.or(stopped), ..page }
     }
 }
 

@@ -38,9 +38,11 @@ pub(crate) fn kind(tag: i64) -> Result<KeptKind, StoreError> {
     find(all_kinds(), tag, |kind| kind_tag(*kind), "kind")
 }
 
-/// Returns the tags of the entries that a search may find, by its field and by failures; none for all of them.
+/// Returns the tags of the entries that a search may find, by its field and by what only calls and results have; none for
+/// all of them.
 pub(crate) fn kinds(search: &Search) -> Option<Vec<i64>> {
-    if search.field.is_none() && !search.failed {
+    let is_of_calls = search.path.is_some() || search.command.is_some() || search.tool.is_some();
+    if search.field.is_none() && !search.failed && !is_of_calls {
         return None;
     }
     let has_field = |kind: &KeptKind| match (search.field, kind) {
@@ -50,8 +52,12 @@ pub(crate) fn kinds(search: &Search) -> Option<Vec<i64>> {
         (Some(field), KeptKind::Returned(_)) => field == Field::Output,
         (Some(Field::Input), KeptKind::Other) => false,
     };
-    let failed = |kind: &KeptKind| matches!(kind, KeptKind::Returned(outcome) if outcome.is_error());
-    let fitting = all_kinds().filter(|kind| has_field(kind) && (!search.failed || failed(kind)));
+    // A command that failed may be a success of its tool, so what has failed is seen in the result itself.
+    let has_outcome = |kind: &KeptKind| matches!(kind, KeptKind::Returned(_));
+    let is_of_call = |kind: &KeptKind| has_outcome(kind) || *kind == KeptKind::Called;
+    let fitting = all_kinds().filter(|kind| {
+        has_field(kind) && (!search.failed || has_outcome(kind)) && (!is_of_calls || is_of_call(kind))
+    });
     Some(fitting.map(kind_tag).collect())
 }
 

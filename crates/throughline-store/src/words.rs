@@ -97,6 +97,11 @@ impl Findable {
 }
 
 impl Term {
+    /// Says whether it occurs in a text.
+    pub fn occurs_in(&self, text: &str) -> bool {
+        find(text, self).is_some()
+    }
+
     /// Returns the words as the indexes hold them, each with whether what is held may go on.
     pub fn held(&self) -> impl Iterator<Item = (&str, bool)> {
         let last = self.words.len().saturating_sub(1);
@@ -135,6 +140,12 @@ pub(crate) fn terms(query: &str) -> Option<Vec<Term>> {
         rest = after.trim_start();
     }
     (!terms.is_empty() || query.trim().is_empty()).then_some(terms)
+}
+
+/// Reads words that must stand side by side, the last of which goes on if a `*` follows; nothing if there are none.
+pub(crate) fn phrase(text: &str) -> Option<Term> {
+    let words: Vec<String> = words(text).map(|(_, word)| lowercase(word)).collect();
+    (!words.is_empty()).then(|| Term { words, open: text.trim_end().ends_with('*') })
 }
 
 /// Returns where the term first occurs.

@@ -188,10 +188,9 @@ fn admit(ingress: &Ingress, request: &Request<Body>) -> Result<(), Failure> {
 }
 
 async fn ready(State(ingress): State<Ingress>) -> Response {
-    match ingress.gateway.history.standing().await {
-        Ok(_) => "ready\n".into_response(),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("the history cannot be read: {error}\n"))
-            .into_response(),
+    match ingress.gateway.history.ready().await {
+        Ok(()) => "ready\n".into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }
 }
 

@@ -52,6 +52,10 @@ impl History for Unwritable {
         self.0.prune(prune)
     }
 
+    fn ready(&self) -> Answer<'_, ()> {
+        Box::pin(async { Err(StoreError::Full) })
+    }
+
     fn changes(&self) -> Changes {
         self.0.changes()
     }
@@ -161,6 +165,10 @@ impl History for Away {
 
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
         self.history.prune(prune)
+    }
+
+    fn ready(&self) -> Answer<'_, ()> {
+        self.history.ready()
     }
 
     fn changes(&self) -> Changes {

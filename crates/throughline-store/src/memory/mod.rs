@@ -84,6 +84,10 @@ impl History for Memory {
         })
     }
 
+    fn ready(&self) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn changes(&self) -> Changes {
         Changes::of(&self.rung)
     }

@@ -5,11 +5,11 @@ use throughline_core::EntryId;
 use super::state::{Node, Passed, State};
 use crate::prefix::longest_known_chain;
 use crate::record::EntryReader;
+use crate::sieve::{Found, Sieve};
 use crate::tags::{kind_tag, kinds};
-use crate::words::{Findable, terms};
 use crate::{
-    Chain, Conversations, Cursor, Entries, Exchange, ExchangeId, Exchanges, Heading, Hit, Kept, Locate,
-    Located, Page, Paging, Recording, Scope, Search, Standing, StoreError, Which,
+    Chain, Conversations, Cursor, Entries, Exchange, ExchangeId, Exchanges, Heading, Hit, Kept, KeptKind,
+    Locate, Located, Page, Paging, Recording, Scope, Search, Standing, StoreError, Which,
 };
 
 impl State {
@@ -172,12 +172,13 @@ impl State {
     }
 
     pub fn search(&self, search: &Search) -> Result<Page<Hit>, StoreError> {
-        let Some(terms) = terms(&search.words) else { return Ok(Page::default()) };
+        let Some(sieve) = Sieve::new(search) else { return Ok(Page::default()) };
         let end = search.paging.end(self.nodes.len())?;
         let kinds = kinds(search);
         let has_kind = |node: &Node| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind_tag(node.kind)));
         let mut reader = EntryReader::default();
         let mut items = Vec::new();
+        let (mut looked, mut last) = (0, None);
         for (at, node) in self.nodes[..end].iter().enumerate().rev() {
             if items.len() > search.paging.limit as usize {
                 break;
@@ -185,18 +186,45 @@ impl State {
             if !self.fits(node, search) || !has_kind(node) {
                 continue;
             }
+            if sieve.terms().is_empty() && looked == search.effort {
+                return Ok(Page::cut_at(items, search.paging.limit, last));
+            }
+            looked += 1;
+            last = Some(Cursor::of(at as i64));
+            if !sieve.fits_tool(node.tool.as_deref()) {
+                continue;
+            }
             let kept = self.kept(node, &mut reader)?;
-            let found = Findable::of(&kept.entry);
-            if found.matches(&terms, search.field) {
-                items.push((Cursor::of(at as i64), hit(node, kept, found.snippet(&terms, search.field))));
+            let answered = self.answered(&sieve, at, &mut reader)?;
+            let answered = answered.as_ref().and_then(|kept| kept.entry.as_call());
+            if let Some(found) = sieve.find(&kept.entry, node.tool.as_deref(), answered) {
+                items.push((Cursor::of(at as i64), hit(node, kept, found)));
             }
         }
         Ok(Page::cut(items, search.paging.limit))
     }
 
+    /// Returns the call that a result answers, by the latest before it of that id, if it is needed.
+    fn answered(
+        &self,
+        sieve: &Sieve<'_>,
+        at: usize,
+        reader: &mut EntryReader,
+    ) -> Result<Option<Kept>, StoreError> {
+        let result = &self.nodes[at];
+        if !sieve.needs_call(result.kind) || result.call_id.is_none() {
+            return Ok(None);
+        }
+        let is_call = |node: &&Node| {
+            node.kind == KeptKind::Called
+                && node.conversation == result.conversation
+                && node.call_id == result.call_id
+        };
+        self.nodes[..at].iter().rfind(is_call).map(|node| self.kept(node, reader)).transpose()
+    }
+
     fn fits(&self, node: &Node, search: &Search) -> bool {
-        search.tool.as_ref().is_none_or(|tool| node.tool.as_ref() == Some(tool))
-            && search.since.is_none_or(|since| node.at >= since)
+        search.since.is_none_or(|since| node.at >= since)
             && search.until.is_none_or(|until| node.at < until)
             && search.conversation.as_ref().is_none_or(|id| self.conversations[node.conversation].id == *id)
     }
@@ -209,7 +237,7 @@ impl State {
     }
 }
 
-fn hit(node: &Node, kept: Kept, snippet: String) -> Hit {
+fn hit(node: &Node, kept: Kept, found: Found) -> Hit {
     Hit {
         conversation: kept.conversation,
         entry: kept.id,
@@ -217,6 +245,7 @@ fn hit(node: &Node, kept: Kept, snippet: String) -> Hit {
         at: kept.at,
         kind: node.kind,
         tool: node.tool.clone(),
-        snippet,
+        exit_code: found.exit_code,
+        snippet: found.snippet,
     }
 }

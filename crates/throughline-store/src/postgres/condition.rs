@@ -3,6 +3,8 @@
 use super::connection::Connection;
 use super::failure::Failure;
 use super::pool::Question;
+use super::schema::check;
+use crate::StoreError;
 
 /// What can be said about the database itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,31 @@ const CONDITION: &str = "
          WHERE relnamespace = current_schema()::regnamespace
              OR oid IN (SELECT reltoastrelid FROM pg_class
                  WHERE relnamespace = current_schema()::regnamespace))";
+
+/// The question whether something could be written now.
+#[derive(Debug)]
+pub(super) struct IsReady;
+
+/// The version and whether the server takes writes, and a look at where every group is written.
+const READY: &str = "
+    SELECT version, current_setting('transaction_read_only') = 'on' OR pg_is_in_recovery(),
+        (SELECT coalesce(max(n), 0) FROM nodes), (SELECT n FROM indexed)
+    FROM format";
+
+impl Question for IsReady {
+    type Answer = ();
+
+    async fn ask(&self, connection: &mut Connection) -> Result<(), Failure> {
+        let rows = connection.query(READY, &[]).await?;
+        let missing = || StoreError::Damaged("it does not say which schema it has".to_owned());
+        let row = rows.first().ok_or_else(missing)?;
+        check(row.try_get(0)?)?;
+        match row.try_get(1)? {
+            true => Err(StoreError::Unavailable("the server takes no writes".to_owned()).into()),
+            false => Ok(()),
+        }
+    }
+}
 
 impl Question for InWhatCondition {
     type Answer = Condition;

@@ -45,7 +45,7 @@ use crate::{
 };
 use address::Address;
 use bell::Bell;
-use condition::InWhatCondition;
+use condition::{InWhatCondition, IsReady};
 use connection::Door;
 use exchanges::{Passed, WhatStands};
 use pool::{Pool, Question};
@@ -103,6 +103,23 @@ impl Postgres {
     /// When the URL cannot be used, the server cannot be reached or is too old, or the database was written by
     /// a newer program.
     pub fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
+        let missing = || StoreError::Damaged("its tables are gone".to_owned());
+        Self::start(url, options, Opening::Make)?.ok_or_else(missing)
+    }
+
+    /// Opens the database at `url` as it is: no table is made, none brought forward, and nothing written before something
+    /// is appended. None if there is no history there.
+    ///
+    /// Blocks while it does so.
+    ///
+    /// # Errors
+    /// When the URL cannot be used, the server cannot be reached or is too old, or the database has another schema than
+    /// this program's.
+    pub fn open_as_it_is(url: &str, options: PostgresOptions) -> Result<Option<Self>, StoreError> {
+        Self::start(url, options, Opening::AsItIs)
+    }
+
+    fn start(url: &str, options: PostgresOptions, opening: Opening) -> Result<Option<Self>, StoreError> {
         let address = Arc::new(Address::parse(url, options.limit)?);
         let tls = Tls::new(&address)?;
         let door = Door { address: Arc::clone(&address), tls, limit: options.limit };
@@ -114,16 +131,16 @@ impl Postgres {
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let pool = Arc::new(Pool::new(door.clone(), options.patience, options.readers));
         let (opened, waiting) = std::sync::mpsc::channel();
-        let opening = door.clone();
+        let way = door.clone();
         runtime.spawn(async move {
-            let _ = opened.send(open(&opening).await);
+            let _ = opened.send(open(&way, opening).await);
         });
         let (connection, id) = match waiting.recv().unwrap_or(Err(StoreError::Closed)) {
-            Ok(opened) => opened,
-            Err(error) => {
+            Ok(Some(opened)) => opened,
+            other => {
                 // Whoever opens it may be inside another runtime, where one may not be waited for.
                 runtime.shutdown_background();
-                return Err(error);
+                return other.map(|_| None);
             }
         };
         let (batches, queue) = mpsc::channel(WAITING_MAX);
@@ -149,7 +166,7 @@ impl Postgres {
         };
         let tasks = vec![runtime.spawn(writer.run(queue)), runtime.spawn(bell.run())];
         let (batches, runtime) = (Some(batches), Some(runtime));
-        Ok(Self { pool, batches, tasks, rung, bell_wanted, runtime, address })
+        Ok(Some(Self { pool, batches, tasks, rung, bell_wanted, runtime, address }))
     }
 
     /// Says whether a URL can be used, without using it.
@@ -189,17 +206,33 @@ impl Postgres {
     }
 }
 
-/// Opens the connection that writes, and returns it with a name for the writer that no other has.
-async fn open(door: &Door) -> Result<(connection::Connection, String), StoreError> {
+/// Whether a database is changed by being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opening {
+    /// Its tables are made if there are none, and brought to the current schema.
+    Make,
+    /// It is taken as it is, or not at all.
+    AsItIs,
+}
+
+/// Opens the connection that writes, and returns it with a name for the writer that no other has; nothing if there is no
+/// history there.
+async fn open(door: &Door, opening: Opening) -> Result<Option<(connection::Connection, String)>, StoreError> {
     const NAME: &str = "SELECT gen_random_uuid()::text";
     const FORGET_OTHERS: &str = "DELETE FROM writers WHERE at < now() - interval '7 days'";
     let mut connection = door.open().await?;
     connection.check_server().await?;
-    schema::migrate(&mut connection).await?;
-    connection.query(FORGET_OTHERS, &[]).await?;
+    match opening {
+        Opening::Make => {
+            schema::migrate(&mut connection).await?;
+            connection.query(FORGET_OTHERS, &[]).await?;
+        }
+        Opening::AsItIs if !schema::is_there(&connection).await? => return Ok(None),
+        Opening::AsItIs => {}
+    }
     let rows = connection.query(NAME, &[]).await?;
     let name = rows.first().ok_or_else(|| StoreError::Damaged("it names nobody".to_owned()))?;
-    Ok((connection, name.try_get(0).map_err(failure::Failure::from)?))
+    Ok(Some((connection, name.try_get(0).map_err(failure::Failure::from)?)))
 }
 
 impl History for Postgres {
@@ -254,6 +287,10 @@ impl History for Postgres {
             ring(&rung);
             Ok(pruned)
         })
+    }
+
+    fn ready(&self) -> Answer<'_, ()> {
+        self.ask(IsReady)
     }
 
     fn changes(&self) -> Changes {

@@ -56,6 +56,18 @@ pub(super) async fn migrate(connection: &mut Connection) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Says whether there is a history in the database, and one that this program can use as it is.
+pub(super) async fn is_there(connection: &Connection) -> Result<bool, Failure> {
+    match found(connection).await? {
+        0 => Ok(false),
+        version if version < SCHEMA => {
+            let (found, known) = (version.max(0).cast_unsigned(), SCHEMA.cast_unsigned());
+            Err(StoreError::Older { found, known }.into())
+        }
+        version => Ok(check(version).map(|()| true)?),
+    }
+}
+
 /// Says whether this program may work with a database of that version.
 pub(super) fn check(version: i32) -> Result<(), StoreError> {
     match version.cast_unsigned() {

@@ -3,7 +3,9 @@
 //! As in the SQLite store, the index names what may fit, and whether it does is seen in the entries themselves.
 //! So both find the same: what a word is and what a query means is decided in `words.rs` alone.
 
-use throughline_core::ConversationId;
+use std::collections::BTreeMap;
+
+use throughline_core::{ConversationId, Entry, Text};
 use tokio_postgres::Row;
 
 use super::bodies::load_envelopes;
@@ -14,9 +16,10 @@ use super::pool::Question;
 use super::value::{optional_text, place, plain, text, unpacked};
 use crate::digest::Digest;
 use crate::record::EntryReader;
-use crate::tags::{kind, kinds};
-use crate::words::{Findable, Term, terms};
-use crate::{Cursor, ExchangeId, Hit, Moment, Page, Search, StoreError};
+use crate::sieve::{Found, Sieve};
+use crate::tags::{kind, kind_tag, kinds};
+use crate::words::Term;
+use crate::{Cursor, ExchangeId, Hit, KeptKind, Moment, Page, Search, StoreError};
 
 /// Entries between two numbers, the latest first.
 const CANDIDATES: &str = "
@@ -26,10 +29,24 @@ const CANDIDATES: &str = "
         JOIN blobs ON blobs.digest = nodes.record
         LEFT JOIN exchanges ON exchanges.n = nodes.exchange
     WHERE nodes.n BETWEEN $1 AND $2 AND ($3::text IS NULL OR conversations.id = $3)
-        AND ($4::text IS NULL OR nodes.tool = $4)
-        AND ($5::bigint IS NULL OR nodes.at >= $5) AND ($6::bigint IS NULL OR nodes.at < $6)
-        AND ($7::bigint[] IS NULL OR nodes.kind = ANY($7))
-    ORDER BY nodes.n DESC LIMIT $8";
+        AND ($4::bigint IS NULL OR nodes.at >= $4) AND ($5::bigint IS NULL OR nodes.at < $5)
+        AND ($6::bigint[] IS NULL OR nodes.kind = ANY($6))
+    ORDER BY nodes.n DESC LIMIT $7";
+
+/// The calls that results answer: of each, the latest before it of that id.
+const ANSWERED: &str = "
+    SELECT found.n, blobs.codec, blobs.size, blobs.bytes, called.message, called.block, called.envelope
+    FROM nodes AS found
+        CROSS JOIN LATERAL (
+            SELECT record, message, block, envelope FROM nodes
+            WHERE conversation = found.conversation AND call_id = found.call_id AND kind = 5 AND n < found.n
+            ORDER BY n DESC LIMIT 1
+        ) AS called
+        JOIN blobs ON blobs.digest = called.record
+    WHERE found.n = ANY($1::bigint[])";
+
+// The index of calls, and the statement that uses it, name their kind by its number.
+const _: () = assert!(kind_tag(KeptKind::Called) == 5);
 
 /// Pieces of the history in which words occur, the latest first.
 const PIECES: &str = "
@@ -46,27 +63,33 @@ const LOOKED_THROUGH: i64 = 2 * PIECE_ENTRIES;
 /// How many candidates are read at a time beyond what a page takes.
 const SPARE: i64 = 16;
 
+/// How many are read at a time where many of them may not fit.
+const CANDIDATES_AT_ONCE: i64 = 512;
+
+/// What was found, and where the look stopped if it went as far as it may.
+type Looked = (Vec<(Cursor, Hit)>, Option<Cursor>);
+
 impl Question for Search {
     type Answer = Page<Hit>;
 
     async fn ask(&self, connection: &mut Connection) -> Result<Self::Answer, Failure> {
-        let Some(terms) = terms(&self.words) else { return Ok(Page::default()) };
+        let Some(sieve) = Sieve::new(self) else { return Ok(Page::default()) };
         let before = match &self.paging.after {
             Some(cursor) => cursor.number()?,
             None => i64::MAX,
         };
-        if !terms.is_empty() && is_behind(connection).await? {
+        if !sieve.terms().is_empty() && is_behind(connection).await? {
             Index.ask(connection).await?;
         }
         connection.begin_snapshot().await?;
-        let mut hits = if terms.is_empty() {
-            all(connection, self, before).await?
+        let (mut hits, stopped) = if sieve.terms().is_empty() {
+            all(connection, self, &sieve, before).await?
         } else {
-            by_words(connection, self, &terms, before).await?
+            (by_words(connection, self, &sieve, before).await?, None)
         };
         connection.end_snapshot().await?;
         hits.truncate(self.paging.limit as usize + 1);
-        Ok(Page::cut(hits, self.paging.limit))
+        Ok(Page::cut_at(hits, self.paging.limit, stopped))
     }
 }
 
@@ -76,31 +99,40 @@ async fn is_behind(connection: &mut Connection) -> Result<bool, Failure> {
     Ok(behind >= LOOKED_THROUGH)
 }
 
-/// Finds everything that the filters let through.
+/// Finds everything that the filters and the sieve let through.
 async fn all(
     connection: &mut Connection,
     search: &Search,
+    sieve: &Sieve<'_>,
     mut before: i64,
-) -> Result<Vec<(Cursor, Hit)>, Failure> {
+) -> Result<Looked, Failure> {
     let wanted = search.paging.limit as usize + 1;
-    let mut hits = Vec::new();
+    let (mut hits, mut looked) = (Vec::new(), 0);
     while hits.len() < wanted {
-        let limit = (wanted - hits.len()) as i64 + SPARE;
-        let rows = candidates(connection, search, (0, before - 1), limit).await?;
+        let left = i64::from(search.effort) - looked;
+        if left == 0 {
+            let more = candidates(connection, search, (0, before - 1), 1).await?;
+            return Ok((hits, (!more.is_empty()).then(|| Cursor::of(before))));
+        }
+        let page = (wanted - hits.len()) as i64 + SPARE;
+        let at_once = if sieve.holds_back() { page.max(CANDIDATES_AT_ONCE) } else { page };
+        let rows = candidates(connection, search, (0, before - 1), at_once.min(left)).await?;
         let Some(last) = rows.last() else { break };
         before = last.try_get(0)?;
-        hits.extend(matching(connection, search, &[], &rows).await?);
+        looked += rows.len() as i64;
+        hits.extend(matching(connection, sieve, &rows).await?);
     }
-    Ok(hits)
+    Ok((hits, None))
 }
 
 /// Finds words: first in what is in no piece yet, then piece by piece.
 async fn by_words(
     connection: &mut Connection,
     search: &Search,
-    terms: &[Term],
+    sieve: &Sieve<'_>,
     before: i64,
 ) -> Result<Vec<(Cursor, Hit)>, Failure> {
+    let terms = sieve.terms();
     let mut ranges = vec![(indexed(connection).await? + 1, i64::MAX)];
     for row in connection.query(PIECES, &[&expression(terms), &before]).await? {
         ranges.push((row.try_get(0)?, row.try_get(1)?));
@@ -111,7 +143,7 @@ async fn by_words(
             break;
         }
         let rows = candidates(connection, search, (first, last.min(before - 1)), i64::MAX).await?;
-        hits.extend(matching(connection, search, terms, &rows).await?);
+        hits.extend(matching(connection, sieve, &rows).await?);
     }
     Ok(hits)
 }
@@ -123,41 +155,78 @@ async fn candidates(
     limit: i64,
 ) -> Result<Vec<Row>, Failure> {
     let conversation = search.conversation.as_ref().map(|id| plain(id.as_str()));
-    let tool = search.tool.as_deref().map(plain);
     let (since, until) = (search.since.map(|at| at.0), search.until.map(|at| at.0));
     let kinds = kinds(search);
-    let params: &[Param<'_>] = &[&first, &last, &conversation, &tool, &since, &until, &kinds, &limit];
+    let params: &[Param<'_>] = &[&first, &last, &conversation, &since, &until, &kinds, &limit];
     connection.query(CANDIDATES, params).await
 }
 
 /// Returns those of the candidates that fit.
 async fn matching(
     connection: &mut Connection,
-    search: &Search,
-    terms: &[Term],
+    sieve: &Sieve<'_>,
     rows: &[Row],
 ) -> Result<Vec<(Cursor, Hit)>, Failure> {
+    let mut fitting = Vec::new();
+    for row in rows {
+        let tool = optional_text(row, 6)?;
+        if sieve.fits_tool(tool.as_deref()) {
+            fitting.push((row, tool));
+        }
+    }
     let envelopes = load_envelopes(connection, rows, 12).await?;
-    let mut load = |digest| {
-        let missing = || StoreError::Damaged(format!("record {digest} is missing"));
-        envelopes.get(&digest).cloned().ok_or_else(missing)
-    };
+    let answered = answered(connection, sieve, &fitting).await?;
     tokio::task::block_in_place(|| {
         let mut reader = EntryReader::default();
         let mut hits = Vec::new();
-        for row in rows {
-            let entry = reader.decode(&unpacked(row, 7)?, place(row, 10)?, &mut load)?;
-            let found = Findable::of(&entry);
-            if found.matches(terms, search.field) {
-                let snippet = found.snippet(terms, search.field);
-                hits.push((Cursor::of(row.try_get(0)?), hit(row, snippet)?));
+        for (row, tool) in fitting {
+            let n: i64 = row.try_get(0)?;
+            let entry =
+                reader.decode(&unpacked(row, 7)?, place(row, 10)?, &mut |digest| of(&envelopes, digest))?;
+            let call = answered.get(&n).and_then(Entry::as_call);
+            if let Some(found) = sieve.find(&entry, tool.as_deref(), call) {
+                hits.push((Cursor::of(n), hit(row, tool, found)?));
             }
         }
         Ok(hits)
     })
 }
 
-fn hit(row: &Row, snippet: String) -> Result<Hit, Failure> {
+/// Returns the calls that results among the candidates answer, by the numbers of the results, if they are needed.
+async fn answered(
+    connection: &mut Connection,
+    sieve: &Sieve<'_>,
+    fitting: &[(&Row, Option<Text>)],
+) -> Result<BTreeMap<i64, Entry>, Failure> {
+    let mut results: Vec<i64> = Vec::new();
+    for (row, _) in fitting {
+        if sieve.needs_call(kind(row.try_get::<_, i16>(5)?.into())?) {
+            results.push(row.try_get(0)?);
+        }
+    }
+    if results.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows = connection.query(ANSWERED, &[&results]).await?;
+    let envelopes = load_envelopes(connection, &rows, 6).await?;
+    tokio::task::block_in_place(|| {
+        let mut reader = EntryReader::default();
+        let mut calls = BTreeMap::new();
+        for row in &rows {
+            let entry =
+                reader.decode(&unpacked(row, 1)?, place(row, 4)?, &mut |digest| of(&envelopes, digest))?;
+            calls.insert(row.try_get(0)?, entry);
+        }
+        Ok(calls)
+    })
+}
+
+fn of(envelopes: &BTreeMap<Digest, Vec<u8>>, digest: Digest) -> Result<Vec<u8>, StoreError> {
+    let missing = || StoreError::Damaged(format!("record {digest} is missing"));
+    envelopes.get(&digest).cloned().ok_or_else(missing)
+}
+
+fn hit(row: &Row, tool: Option<Text>, found: Found) -> Result<Hit, Failure> {
     let entry: Digest = row.try_get(2)?;
     Ok(Hit {
         conversation: ConversationId::new(text(row, 1)?),
@@ -165,8 +234,9 @@ fn hit(row: &Row, snippet: String) -> Result<Hit, Failure> {
         exchange: optional_text(row, 3)?.map(ExchangeId::new),
         at: Moment(row.try_get(4)?),
         kind: kind(row.try_get::<_, i16>(5)?.into())?,
-        tool: optional_text(row, 6)?,
-        snippet,
+        tool,
+        exit_code: found.exit_code,
+        snippet: found.snippet,
     })
 }
 
@@ -180,6 +250,7 @@ fn expression(terms: &[Term]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::terms;
 
     #[test]
     fn terms_are_written_for_the_index() {

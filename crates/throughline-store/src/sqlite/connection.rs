@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::index::index_all;
 use super::read::unpacked;
@@ -41,16 +41,58 @@ const WRITER_CACHE_KIB: i64 = 4 << 10;
 
 const CACHED_STATEMENTS: usize = 64;
 
-/// Opens a connection that writes, and brings the database to the current schema.
-pub(super) fn open_writer(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
-    create_private(path)?;
+/// Whether a database is changed by being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// It is made if there is none, and brought to the current schema.
+    Make,
+    /// It is taken as it is, or not at all.
+    AsItIs,
+}
+
+/// Opens a connection that writes.
+pub(super) fn open_writer(path: &Path, busy: Duration, opening: Opening) -> Result<Connection, StoreError> {
+    if opening == Opening::Make {
+        create_private(path)?;
+    }
     let mut connection = open(path, busy)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
-    migrate(&mut connection)?;
+    match opening {
+        Opening::Make => migrate(&mut connection)?,
+        Opening::AsItIs => check_schema(&connection)?,
+    }
     Ok(connection)
+}
+
+/// Says whether there is a history in the file, and one that this program can use as it is.
+pub(super) fn is_there(path: &Path, busy: Duration) -> Result<bool, StoreError> {
+    let connection = open(path, busy)?;
+    if schema(&connection)? == 0 {
+        return Ok(false);
+    }
+    check_schema(&connection).map(|()| true)
+}
+
+/// Says whether something could be written now, as far as can be told without writing.
+///
+/// It is asked over a connection of its own, which has nothing in its cache: one that is open goes on seeing what the
+/// file was before it was damaged.
+pub(super) fn check_ready(path: &Path, busy: Duration) -> Result<(), StoreError> {
+    const LOOK: &str = "SELECT coalesce(max(n), 0) FROM nodes UNION ALL SELECT n FROM indexed";
+    if !path.exists() && path.parent().is_none_or(Path::is_dir) {
+        // Whoever writes next makes it anew.
+        return Ok(());
+    }
+    let mut connection = open(path, busy)?;
+    let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
+    check_schema(&transaction)?;
+    let mut statement = transaction.prepare(LOOK)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
 }
 
 /// Opens a connection that only reads.
@@ -69,12 +111,15 @@ pub(super) fn check_schema(connection: &Connection) -> Result<(), StoreError> {
     match schema(connection)? {
         SCHEMA => Ok(()),
         found if found > SCHEMA => Err(StoreError::Newer { found, known: SCHEMA }),
-        found => Err(StoreError::Damaged(format!("its schema is {found} and should be {SCHEMA}"))),
+        0 => Err(StoreError::Damaged("there is no history in it".to_owned())),
+        found => Err(StoreError::Older { found, known: SCHEMA }),
     }
 }
 
 fn open(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
-    let connection = Connection::open(path)?;
+    // Never made here: `create_private` is how a file comes to be.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     connection.pragma_update(None, "temp_store", "memory")?;

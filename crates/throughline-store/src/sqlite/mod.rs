@@ -30,6 +30,7 @@ use crate::{
     Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
     Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
+use connection::Opening;
 use readers::Readers;
 pub(crate) use upkeep::refuse_existing;
 use writer::Writer;
@@ -44,6 +45,7 @@ pub struct Sqlite {
     rung: watch::Sender<u64>,
     path: PathBuf,
     options: SqliteOptions,
+    opening: Opening,
 }
 
 /// How a database is used.
@@ -72,9 +74,26 @@ impl Sqlite {
     /// # Errors
     /// When the file cannot be opened or created, is no database of ours, or was written by a newer program.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
-        let writer = Writer::start(path, options.busy)?;
+        Self::start(path, options, Opening::Make)
+    }
+
+    /// Opens the database at `path` as it is: nothing is made, nothing brought forward, and nothing written before
+    /// something is appended. None if there is no history there.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no database of ours, or has another schema than this program's.
+    pub fn open_as_it_is(path: &Path, options: SqliteOptions) -> Result<Option<Self>, StoreError> {
+        if !path.exists() || !connection::is_there(path, options.busy)? {
+            return Ok(None);
+        }
+        Self::start(path, options, Opening::AsItIs).map(Some)
+    }
+
+    fn start(path: &Path, options: SqliteOptions, opening: Opening) -> Result<Self, StoreError> {
+        let writer = Writer::start(path, options.busy, opening)?;
         let readers = Readers::start(path, options.busy, options.readers)?;
-        Ok(Self { writer, readers, rung: watch::Sender::default(), path: path.to_owned(), options })
+        let (rung, path) = (watch::Sender::default(), path.to_owned());
+        Ok(Self { writer, readers, rung, path, options, opening })
     }
 }
 
@@ -114,7 +133,9 @@ impl History for Sqlite {
 
     fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {
         Box::pin(async move {
-            self.writer.index().await?;
+            if self.opening == Opening::Make {
+                self.writer.index().await?;
+            }
             self.readers.read(move |connection| search::search(connection, &search)).await
         })
     }
@@ -129,6 +150,10 @@ impl History for Sqlite {
             ring(&self.rung);
             Ok(pruned)
         })
+    }
+
+    fn ready(&self) -> Answer<'_, ()> {
+        Box::pin(self.apart(connection::check_ready))
     }
 
     fn changes(&self) -> Changes {

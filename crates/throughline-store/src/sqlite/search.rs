@@ -4,27 +4,64 @@
 //! entries that may fit; whether they do is seen in the entry itself, which is read for its snippet anyway.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params_from_iter};
-use throughline_core::ConversationId;
+use rusqlite::{Connection, Row, params, params_from_iter};
+use throughline_core::{ConversationId, Entry};
 
 use super::read::{entry_id, load_blob, optional_text, place, text, unpacked};
 use crate::record::EntryReader;
-use crate::tags::{kind, kinds};
-use crate::words::{Findable, Term, terms};
-use crate::{Cursor, ExchangeId, Hit, Moment, Page, Search, StoreError};
+use crate::sieve::Sieve;
+use crate::tags::{kind, kind_tag, kinds};
+use crate::words::Term;
+use crate::{Cursor, ExchangeId, Hit, KeptKind, Moment, Page, Search, StoreError};
 
 /// Searches, the latest first.
 pub(super) fn search(connection: &Connection, search: &Search) -> Result<Page<Hit>, StoreError> {
-    let Some(terms) = terms(&search.words) else { return Ok(Page::default()) };
-    let (filters, values) = filters(search, &terms)?;
-    // The index of words is read backwards by number, so that the first page costs no more than a page.
-    let (from, number) = match terms.is_empty() {
-        true => ("nodes", "nodes.n"),
-        false => ("words CROSS JOIN nodes ON nodes.n = words.rowid", "words.rowid"),
-    };
+    let Some(sieve) = Sieve::new(search) else { return Ok(Page::default()) };
+    let is_all = sieve.terms().is_empty();
+    let parts: &[Part] = if is_all { &[Part::All] } else { &[Part::Unindexed, Part::Indexed] };
+    let mut hits = Vec::new();
+    let mut stopped = None;
+    for part in parts {
+        stopped = search_part(connection, search, &sieve, *part, &mut hits)?;
+    }
+    Ok(Page::cut_at(hits, search.paging.limit, stopped))
+}
+
+/// A part of the history; all numbers of a later one are smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Everything, when there are no words to look for.
+    All,
+    /// What is not in the index yet: short, and looked through.
+    Unindexed,
+    /// What the index names.
+    Indexed,
+}
+
+impl Part {
+    /// Returns the tables to read, and the number to read them backwards by, so that the first page costs no more than
+    /// a page.
+    const fn tables(self) -> (&'static str, &'static str) {
+        match self {
+            Self::All | Self::Unindexed => ("nodes", "nodes.n"),
+            Self::Indexed => ("words CROSS JOIN nodes ON nodes.n = words.rowid", "words.rowid"),
+        }
+    }
+}
+
+/// Adds what a part holds, and returns where it stopped if it looked at as much as it may.
+fn search_part(
+    connection: &Connection,
+    search: &Search,
+    sieve: &Sieve<'_>,
+    part: Part,
+    hits: &mut Vec<(Cursor, Hit)>,
+) -> Result<Option<Cursor>, StoreError> {
+    let (filters, values) = filters(search, sieve.terms(), part)?;
+    let (from, number) = part.tables();
     let sql = format!(
         "SELECT nodes.n, conversations.id, nodes.id, exchanges.id, nodes.at, nodes.kind, nodes.tool,
-             codec, size, bytes, nodes.message, nodes.block
+             codec, size, bytes, nodes.message, nodes.block, nodes.conversation, nodes.call_id
          FROM {from} JOIN conversations ON conversations.n = nodes.conversation
              JOIN blobs ON blobs.n = nodes.record LEFT JOIN exchanges ON exchanges.n = nodes.exchange
          WHERE {filters} ORDER BY {number} DESC"
@@ -32,52 +69,92 @@ pub(super) fn search(connection: &Connection, search: &Search) -> Result<Page<Hi
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut reader = EntryReader::default();
-    let mut hits = Vec::new();
+    let (mut looked, mut last) = (0, None);
     while hits.len() <= search.paging.limit as usize
         && let Some(row) = rows.next()?
     {
-        let record = unpacked(row, 7)?;
-        let entry = reader.decode(&record, place(row, 10)?, &mut |digest| load_blob(connection, digest))?;
-        let found = Findable::of(&entry);
-        if found.matches(&terms, search.field) {
-            hits.push((Cursor::of(row.get(0)?), hit(row, found.snippet(&terms, search.field))?));
+        if part == Part::All && looked == search.effort {
+            return Ok(last);
+        }
+        looked += 1;
+        let place_of_row = Cursor::of(row.get(0)?);
+        last = Some(place_of_row.clone());
+        if let Some(hit) = candidate(connection, sieve, row, &mut reader)? {
+            hits.push((place_of_row, hit));
         }
     }
-    Ok(Page::cut(hits, search.paging.limit))
+    Ok(None)
 }
 
-fn hit(row: &Row<'_>, snippet: String) -> Result<Hit, StoreError> {
-    Ok(Hit {
+/// Reads a candidate, and returns it if it fits.
+fn candidate(
+    connection: &Connection,
+    sieve: &Sieve<'_>,
+    row: &Row<'_>,
+    reader: &mut EntryReader,
+) -> Result<Option<Hit>, StoreError> {
+    let tool = optional_text(row, 6)?;
+    if !sieve.fits_tool(tool.as_deref()) {
+        return Ok(None);
+    }
+    let kind = kind(row.get(5)?)?;
+    let answered = if sieve.needs_call(kind) { answered(connection, row, reader)? } else { None };
+    let record = unpacked(row, 7)?;
+    let entry = reader.decode(&record, place(row, 10)?, &mut |digest| load_blob(connection, digest))?;
+    let Some(found) = sieve.find(&entry, tool.as_deref(), answered.as_ref().and_then(Entry::as_call)) else {
+        return Ok(None);
+    };
+    Ok(Some(Hit {
         conversation: ConversationId::new(text(row, 1)?),
         entry: entry_id(row.get(2)?),
         exchange: optional_text(row, 3)?.map(ExchangeId::new),
         at: Moment(row.get(4)?),
-        kind: kind(row.get(5)?)?,
-        tool: optional_text(row, 6)?,
-        snippet,
-    })
+        kind,
+        tool,
+        exit_code: found.exit_code,
+        snippet: found.snippet,
+    }))
+}
+
+/// Returns the call that a result answers: the latest before it of that id.
+fn answered(
+    connection: &Connection,
+    row: &Row<'_>,
+    reader: &mut EntryReader,
+) -> Result<Option<Entry>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT codec, size, bytes, nodes.message, nodes.block FROM nodes JOIN blobs ON blobs.n = nodes.record
+         WHERE nodes.conversation = ?1 AND nodes.call_id = ?2 AND nodes.kind = ?3 AND nodes.n < ?4
+         ORDER BY nodes.n DESC LIMIT 1",
+    )?;
+    let (conversation, n): (i64, i64) = (row.get(12)?, row.get(0)?);
+    let Some(call_id) = optional_text(row, 13)? else { return Ok(None) };
+    let mut rows = select.query(params![conversation, call_id.as_str(), kind_tag(KeptKind::Called), n])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let record = unpacked(row, 0)?;
+    let entry = reader.decode(&record, place(row, 3)?, &mut |digest| load_blob(connection, digest))?;
+    Ok(Some(entry))
 }
 
 /// Returns what must hold, and the values in it.
-fn filters(search: &Search, terms: &[Term]) -> Result<(String, Vec<Value>), StoreError> {
-    let mut filters = vec!["1".to_owned()];
+fn filters(search: &Search, terms: &[Term], part: Part) -> Result<(String, Vec<Value>), StoreError> {
+    let mut filters = vec![match part {
+        Part::Unindexed => "nodes.n > (SELECT n FROM indexed)".to_owned(),
+        Part::All | Part::Indexed => "1".to_owned(),
+    }];
     let mut values = Vec::new();
     let mut add = |filter: &str, value: Value| {
         filters.push(filter.to_owned());
         values.push(value);
     };
-    if !terms.is_empty() {
+    if part == Part::Indexed {
         add("words MATCH ?", Value::Text(expression(terms)));
     }
     if let Some(after) = &search.paging.after {
-        let number = if terms.is_empty() { "nodes.n < ?" } else { "words.rowid < ?" };
-        add(number, Value::Integer(after.number()?));
+        add(&format!("{} < ?", part.tables().1), Value::Integer(after.number()?));
     }
     if let Some(id) = &search.conversation {
         add("conversations.id = ?", Value::Text(id.to_string()));
-    }
-    if let Some(tool) = &search.tool {
-        add("nodes.tool = ?", Value::Text(tool.to_string()));
     }
     if let Some(since) = search.since {
         add("nodes.at >= ?", Value::Integer(since.0));

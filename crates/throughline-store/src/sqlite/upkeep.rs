@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::connection::{create_private, open_reader, open_writer};
+use super::connection::{Opening, create_private, open_reader, open_writer};
 use super::index::index;
 use super::rows::{empty, insert, rows, sourced};
 use crate::StoreError;
@@ -154,7 +154,7 @@ fn partial(file: &Path) -> PathBuf {
 
 /// Gives free pages back to the file system.
 pub(super) fn shrink(path: &Path, busy: Duration) -> Result<(), StoreError> {
-    let connection = open_writer(path, busy)?;
+    let connection = open_writer(path, busy, Opening::AsItIs)?;
     connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
     Ok(())
 }
@@ -173,7 +173,7 @@ pub(super) fn pour(path: &Path, busy: Duration, into: &Outflow) -> Result<(), St
 
 /// Takes in every row of another history, and keeps it if it reads back equal.
 pub(super) fn fill(path: &Path, busy: Duration, from: &mut Inflow) -> Result<Inventory, StoreError> {
-    let mut connection = open_writer(path, busy)?;
+    let mut connection = open_writer(path, busy, Opening::AsItIs)?;
     let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
     if !empty(&transaction)? {
         return Err(not_empty());

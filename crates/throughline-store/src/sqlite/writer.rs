@@ -15,7 +15,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{check_schema, open_writer};
+use super::connection::{Opening, check_schema, open_writer};
 use super::index::index;
 use super::prune::prune;
 use super::write::Writing;
@@ -52,6 +52,7 @@ const UNINDEXED_MAX: usize = 256;
 struct Work {
     path: PathBuf,
     busy: Duration,
+    opening: Opening,
     connection: Option<Open>,
     bodies: Bodies<i64, i64>,
     unindexed: usize,
@@ -70,11 +71,14 @@ struct Open {
 type FileMark = (u64, u64);
 
 impl Writer {
-    /// Opens the database and starts the thread.
-    pub fn start(path: &Path, busy: Duration) -> Result<Self, StoreError> {
+    /// Starts the thread, and opens the database; one that is taken as it is, when something is to be written.
+    pub fn start(path: &Path, busy: Duration, opening: Opening) -> Result<Self, StoreError> {
+        let path = path.to_owned();
         let mut work =
-            Work { path: path.to_owned(), busy, connection: None, bodies: Bodies::default(), unindexed: 0 };
-        work.connection = Some(work.open()?);
+            Work { path, busy, opening, connection: None, bodies: Bodies::default(), unindexed: 0 };
+        if opening == Opening::Make {
+            work.connection = Some(work.open()?);
+        }
         let (jobs, queue) = mpsc::channel(WAITING_MAX);
         let thread = Builder::new()
             .name("history-write".to_owned())
@@ -227,7 +231,7 @@ impl Work {
     }
 
     fn open(&self) -> Result<Open, StoreError> {
-        let connection = open_writer(&self.path, self.busy)?;
+        let connection = open_writer(&self.path, self.busy, self.opening)?;
         Ok(Open { connection, file: file_mark(&self.path), flushes: true, version: None })
     }
 

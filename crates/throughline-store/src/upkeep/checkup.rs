@@ -10,13 +10,15 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use throughline_core::{Entry, Kind};
+
 use super::rows::{Cell, Row, TABLES};
 use crate::batch::node_id;
 use crate::chain::Saying;
 use crate::digest::{Digest, Domain};
 use crate::events::decode_events;
 use crate::pack::{undelta, unpack};
-use crate::record::{EntryReader, verify_record};
+use crate::record::{EntryReader, envelope_of, verify_record};
 use crate::tags::kind_tag;
 use crate::{Chain, KeptKind, StoreError};
 
@@ -71,6 +73,8 @@ pub(crate) struct Checker {
     checkup: Checkup,
     conversations: HashSet<String>,
     exchanges: HashSet<String>,
+    /// The tool of the latest call of an id, by conversation.
+    tools: HashMap<(String, String), String>,
     blobs: HashSet<Digest>,
     nodes: Vec<Node>,
     by_id: HashMap<Digest, usize>,
@@ -82,6 +86,23 @@ pub(crate) struct Checker {
     /// Requests put together, each with those based on it that are still to come.
     stack: Vec<(Arc<Vec<u8>>, Vec<Digest>)>,
     reader: EntryReader,
+}
+
+/// What an entry should be found by.
+struct Filed {
+    tool: Option<String>,
+    call_id: Option<String>,
+}
+
+impl Filed {
+    fn of(entry: &Entry) -> Self {
+        let (tool, call_id) = match &entry.kind {
+            Kind::Called(call) => (Some(&call.name), Some(&call.id)),
+            Kind::Returned(returned) => (returned.name.as_ref(), returned.call_id.as_ref()),
+            _ => (None, None),
+        };
+        Self { tool: tool.map(ToString::to_string), call_id: call_id.map(ToString::to_string) }
+    }
 }
 
 struct Node {
@@ -165,6 +186,12 @@ impl Checker {
             if !self.by_id.contains_key(&id) {
                 let chain = row[6].digest().map_or(Chain::ROOT, Chain);
                 self.keep_node(id, Node { parent: None, chain, call: None, result: None });
+                if let [Some(conversation), Some(tool), Some(call)] =
+                    [&row[1], &row[10], &row[11]].map(|cell| cell.text().map(str::to_owned))
+                    && row[9].number() == Some(kind_tag(KeptKind::Called))
+                {
+                    self.tools.insert((conversation, call), tool);
+                }
             }
         }
     }
@@ -172,6 +199,7 @@ impl Checker {
     fn verified_node(&mut self, id: Digest, row: &Row) -> Result<(), String> {
         let conversation = row[1].text().filter(|id| self.conversations.contains(*id));
         let conversation = conversation.ok_or("its conversation is not there")?;
+        let conversation = conversation.to_owned();
         if row[2].text().is_some_and(|id| !self.exchanges.contains(id)) {
             return Err("its exchange is not there".to_owned());
         }
@@ -182,32 +210,62 @@ impl Checker {
         };
         let record = row[4].digest().filter(|record| self.blobs.contains(record));
         let record = record.ok_or("its record is not there")?;
-        if node_id(conversation, parent_id, record) != id {
+        if node_id(&conversation, parent_id, record) != id {
             return Err("its id does not follow from what it says and follows".to_owned());
         }
         let entry = self.entry(row).map_err(|error| said(&error).to_owned())?;
         let before = parent.map_or(Chain::ROOT, |parent| self.nodes[parent].chain);
         let (chain, counts) = before.after(Saying::of(&entry));
         let kind = KeptKind::of(&entry);
-        let call_id = row[11].text().map(str::to_owned);
+        let filed = Filed::of(&entry);
+        let call_id = filed.call_id.clone();
         let (call, result) = match kind {
             KeptKind::Called => (call_id.map(|id| (id, false)), None),
             KeptKind::Returned(_) => (None, call_id),
             _ => (None, None),
         };
         self.keep_node(id, Node { parent, chain, call, result });
+        let columns = self.verified_columns(&conversation, row, filed, kind);
         if row[6].digest() != Some(chain.0) || row[7].number() != Some(i64::from(counts)) {
             return Err("its chain is not that of what was said up to it".to_owned());
         }
         if row[9].number() != Some(kind_tag(kind)) {
             return Err("it is filed under another kind".to_owned());
         }
-        Ok(())
+        columns
     }
 
-    fn entry(&mut self, row: &Row) -> Result<throughline_core::Entry, StoreError> {
+    /// Compares what an entry is found by with what it says.
+    fn verified_columns(
+        &mut self,
+        conversation: &str,
+        row: &Row,
+        filed: Filed,
+        kind: KeptKind,
+    ) -> Result<(), String> {
+        let call = filed.call_id.map(|id| (conversation.to_owned(), id));
+        // A result that does not name its tool is filed under that of the latest call of its id.
+        let tool = filed.tool.or_else(|| self.tools.get(call.as_ref()?).cloned());
+        let named = call.as_ref().map(|(_, id)| id.as_str());
+        let wrong = match () {
+            () if row[11].text() != named => Some("it is filed under another call"),
+            () if row[10].text() != tool.as_deref() => Some("it is filed under another tool"),
+            // Where it stood in a request is in no record; but there is no block without a message.
+            () if !is_place(&row[12], &row[13]) => Some("it is filed under no place in a message"),
+            () => None,
+        };
+        if let (KeptKind::Called, Some(call), Some(tool)) = (kind, call, tool) {
+            self.tools.insert(call, tool);
+        }
+        wrong.map_or(Ok(()), |wrong| Err(wrong.to_owned()))
+    }
+
+    fn entry(&mut self, row: &Row) -> Result<Entry, StoreError> {
         let record = unpacked(&row[14..17])?;
         let envelope = row[5].digest();
+        if envelope_of(&record)? != envelope {
+            return Err(StoreError::Damaged("it is filed under another envelope".to_owned()));
+        }
         let mut load = |digest| match envelope {
             Some(envelope) if envelope == digest => unpacked(&row[17..20]),
             _ => Err(StoreError::Damaged("it is filed under another envelope".to_owned())),
@@ -372,6 +430,12 @@ fn put_together(base: &[u8], body: &SourcedBody) -> Result<Vec<u8>, StoreError> 
     let end = |cell: &Cell| cell.number().and_then(|end| usize::try_from(end).ok()).unwrap_or(usize::MAX);
     let ends = (end(&body.row[4]), end(&body.row[5]));
     undelta(base, &body.sources, ends, packed_cells(&body.row[6..9])?)
+}
+
+/// Says whether two columns can be a place in a request.
+fn is_place(message: &Cell, block: &Cell) -> bool {
+    let is_count = |cell: &Cell| cell.number().is_none_or(|number| number >= 0);
+    is_count(message) && is_count(block) && (message.number().is_some() || block.number().is_none())
 }
 
 fn utf8(bytes: Vec<u8>) -> Result<(), StoreError> {

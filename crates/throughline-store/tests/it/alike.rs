@@ -115,12 +115,16 @@ impl Dice {
             words: if self.below(10) == 0 { String::new() } else { self.query() },
             field: [None, None, None, Some(Field::Talk), Some(Field::Input), Some(Field::Output)]
                 [self.below(6)],
-            tool: (self.below(6) == 0).then(|| self.any(&TOOLS).into()),
+            tool: (self.below(6) == 0)
+                .then(|| self.any(&[TOOLS[0], TOOLS[1], TOOLS[2], "SHELL", "view"]).into()),
+            path: (self.below(10) == 0).then(|| self.query()),
+            command: (self.below(10) == 0).then(|| self.query()),
             failed: self.below(12) == 0,
             conversation: (self.below(4) == 0).then(|| conversation(&self.below(7).to_string())),
             since: (self.below(4) == 0).then(|| moment(self.below(60))),
             until: (self.below(4) == 0).then(|| moment(self.below(60))),
             paging: Paging::first(u32::try_from(1 + self.below(40)).unwrap()),
+            effort: if self.below(3) == 0 { 1 + u32::try_from(self.below(60)).unwrap() } else { 20_000 },
         }
     }
 }
@@ -138,9 +142,9 @@ async fn fill(store: &Store) {
         let entries = [
             user(&dice.text()),
             call(&one, dice.any(&TOOLS), &arguments),
-            call(&other, dice.any(&TOOLS), "{}"),
+            call(&other, dice.any(&TOOLS), &format!("{{\"command\":{}}}", quoted(&dice.text()))),
             result(&one, &dice.text(), outcome),
-            result(&other, &dice.text(), Outcome::Ok),
+            result(&other, &format!("Exit code: {}\n{}", dice.below(2), dice.text()), Outcome::Ok),
             assistant(&dice.text()),
         ];
         tips[id] = Some(append(store, &id.to_string(), tips[id].as_ref(), at, &entries).await);

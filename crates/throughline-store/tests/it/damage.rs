@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use throughline_core::EntryId;
-use throughline_store::{Batch, Conversations, Entries, Paging, Sqlite, SqliteOptions, StoreError, Write};
+use throughline_store::{
+    Batch, Conversations, Entries, Paging, Search, Sqlite, SqliteOptions, StoreError, Write,
+};
 
 use crate::fixtures::{Folder, Store, append, beginning, conversation, extension, open, run, user};
 
@@ -82,6 +84,66 @@ fn a_newer_schema_is_refused_at_the_door_and_while_running() {
     assert_eq!(Sqlite::open(&folder.database(), SqliteOptions::default()).unwrap_err(), newer);
 }
 
+#[test]
+fn an_older_schema_is_left_alone_by_whoever_opens_it_as_it_is() {
+    let folder = Folder::new("older");
+    let store: Store = Arc::new(open(&folder.database()));
+    try_append(&store, "before").unwrap();
+    drop(store);
+    let as_it_is = || Sqlite::open_as_it_is(&folder.database(), SqliteOptions::default());
+    let other = Connection::open(folder.database()).unwrap();
+    let version = || other.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).unwrap();
+    other.pragma_update(None, "user_version", Sqlite::FORMAT - 1).unwrap();
+    let older = StoreError::Older { found: Sqlite::FORMAT - 1, known: Sqlite::FORMAT };
+    assert_eq!(as_it_is().unwrap_err(), older);
+    assert_eq!(version(), Sqlite::FORMAT - 1);
+    drop(open(&folder.database()));
+    assert_eq!(version(), Sqlite::FORMAT, "whoever may, brings it forward");
+    assert!(as_it_is().unwrap().is_some());
+}
+
+#[test]
+fn what_is_opened_as_it_is_is_not_made_and_reads_what_others_write() {
+    let folder = Folder::new("as-it-is");
+    let as_it_is = || Sqlite::open_as_it_is(&folder.database(), SqliteOptions::default()).unwrap();
+    assert!(as_it_is().is_none() && !folder.database().exists());
+    std::fs::write(folder.database(), "").unwrap();
+    assert!(as_it_is().is_none(), "an empty file is no history");
+    let writing: Store = Arc::new(open(&folder.database()));
+    try_append(&writing, "the first words").unwrap();
+    let reading: Store = Arc::new(as_it_is().unwrap());
+    try_append(&writing, "and the second").unwrap();
+    let found = |words: &str| {
+        let search = Search { words: words.to_owned(), ..Search::default() };
+        run(reading.search(search)).unwrap().items.len()
+    };
+    assert_eq!((found("words"), found("second"), found("the")), (1, 1, 2), "without an index of them");
+    let indexed = Connection::open(folder.database()).unwrap();
+    let indexed: i64 = indexed.query_row("SELECT n FROM indexed", [], |row| row.get(0)).unwrap();
+    assert_eq!(indexed, 0, "nothing is written by reading");
+    try_append(&reading, "it can be written").unwrap();
+    assert_eq!(found("written"), 1);
+}
+
+#[test]
+fn a_store_is_ready_only_while_a_batch_could_be_written() {
+    let folder = Folder::new("ready");
+    let store: Store = Arc::new(open(&folder.database()));
+    try_append(&store, "before").unwrap();
+    assert_eq!(run(store.ready()), Ok(()));
+    let other = Connection::open(folder.database()).unwrap();
+    other.pragma_update(None, "user_version", 9).unwrap();
+    assert_eq!(run(store.ready()), Err(StoreError::Newer { found: 9, known: Sqlite::FORMAT }));
+    other.pragma_update(None, "user_version", Sqlite::FORMAT).unwrap();
+    assert_eq!(run(store.ready()), Ok(()));
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(run(store.ready()), Err(StoreError::Busy));
+    other.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    std::fs::write(folder.database(), [7; 65_536]).unwrap();
+    let error = run(store.ready()).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged(_)), "garbage in its place: {error}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_file_that_was_taken_away_is_not_written_to_in_silence() {
@@ -144,11 +206,5 @@ fn another_process_reads_and_writes_at_the_same_time() {
         let page = run(store.conversations(Conversations::All(Paging::default()))).unwrap();
         assert_eq!(page.items.iter().map(|heading| heading.entries).collect::<Vec<_>>(), [40, 40]);
     }
-    assert_eq!(
-        run(one.search(throughline_store::Search { words: "39".into(), ..Default::default() }))
-            .unwrap()
-            .items
-            .len(),
-        2
-    );
+    assert_eq!(run(one.search(Search { words: "39".into(), ..Default::default() })).unwrap().items.len(), 2);
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use throughline_core::EntryId;
 use throughline_store::{
-    Batch, Conversations, Entries, ExchangeId, Moment, Paging, Postgres, PostgresOptions, ProviderEvent,
-    Search, StoreError, Which, Write,
+    Batch, Conversations, Entries, ExchangeId, History, Moment, Paging, Postgres, PostgresOptions,
+    ProviderEvent, Search, StoreError, Which, Write,
 };
 
 use crate::fixtures::{Schema, Store, append, beginning, conversation, exchange, extension, run, user};
@@ -53,6 +53,25 @@ fn connections_that_were_cut_are_opened_again_and_nobody_notices() {
     assert_eq!(length(&store, &first), 1);
     let tip = try_append(&store, "after").unwrap();
     assert_eq!(length(&store, &tip), 1);
+}
+
+#[test]
+fn an_older_schema_is_left_alone_by_whoever_opens_it_as_it_is() {
+    let Some(schema) = Schema::new("as-it-is") else { return };
+    let as_it_is = || Postgres::open_as_it_is(&schema.url(), impatient());
+    assert!(as_it_is().unwrap().is_none(), "no table is made");
+    let store: Store = Arc::new(schema.open());
+    try_append(&store, "before").unwrap();
+    assert_eq!(run(as_it_is().unwrap().unwrap().ready()), Ok(()));
+    schema.execute("UPDATE format SET version = version - 1");
+    let older = StoreError::Older { found: Postgres::FORMAT - 1, known: Postgres::FORMAT };
+    assert_eq!(as_it_is().unwrap_err(), older);
+    schema.execute("UPDATE format SET version = 99");
+    let newer = StoreError::Newer { found: 99, known: Postgres::FORMAT };
+    assert_eq!(as_it_is().unwrap_err(), newer);
+    assert_eq!(run(store.ready()), Err(newer));
+    schema.execute("DROP TABLE format");
+    assert!(matches!(run(store.ready()), Err(StoreError::Damaged(_))));
 }
 
 #[test]

@@ -123,12 +123,18 @@ fn a_sound_history_in_postgresql_is_found_sound() {
 }
 
 /// What somebody does behind the store's back, and what the check says about it.
-const DAMAGE: [(&str, &str); 10] = [
+const DAMAGE: [(&str, &str); 16] = [
     ("UPDATE blobs SET bytes = zeroblob(length(bytes)) WHERE n = 3", "record"),
     ("DELETE FROM blobs WHERE n = (SELECT record FROM nodes WHERE n = 5)", "its record is not there"),
     ("UPDATE nodes SET parent = 1 WHERE n = 9", "its id does not follow"),
     ("UPDATE nodes SET chain = zeroblob(16) WHERE n = 4", "its chain is not that"),
     ("UPDATE nodes SET kind = 2 WHERE n = 2", "filed under another kind"),
+    ("UPDATE nodes SET tool = 'rm' WHERE n = 2", "filed under another tool"),
+    ("UPDATE nodes SET tool = NULL WHERE n = 3", "filed under another tool"),
+    ("UPDATE nodes SET call_id = 'other' WHERE n = 2", "filed under another call"),
+    ("UPDATE nodes SET call_id = NULL WHERE n = 3", "filed under another call"),
+    ("UPDATE nodes SET block = 1 WHERE n = 1", "no place in a message"),
+    ("UPDATE nodes SET envelope = 1 WHERE n = 1", "filed under another envelope"),
     ("DELETE FROM bodies WHERE n = 4", "request"),
     ("UPDATE bodies SET head = head + 1 WHERE n = 7", "request"),
     ("UPDATE events SET bytes = x'00' WHERE n = 2", "events of x1"),
@@ -163,9 +169,13 @@ fn damage_in_postgresql_is_found_too() {
     fill(&(Arc::clone(&store) as Store));
     schema.execute("UPDATE nodes SET chain = id WHERE n = (SELECT min(n) + 3 FROM nodes)");
     schema.execute("UPDATE bodies SET tail = tail + 1 WHERE depth = 5");
+    schema.execute("UPDATE nodes SET tool = 'rm' WHERE n = (SELECT min(n) + 1 FROM nodes)");
+    schema.execute("UPDATE nodes SET call_id = 'other' WHERE n = (SELECT min(n) + 2 FROM nodes)");
     let found: Vec<String> = checked(&*store).findings.iter().map(|found| found.what.clone()).collect();
     assert!(found.iter().any(|what| what.contains("its chain is not that")), "{found:?}");
     assert!(found.iter().any(|what| what.contains("based on cannot be read")), "{found:?}");
+    assert!(found.iter().any(|what| what.contains("filed under another tool")), "{found:?}");
+    assert!(found.iter().any(|what| what.contains("filed under another call")), "{found:?}");
 }
 
 #[test]

@@ -10,6 +10,10 @@ super::over_every_store! {
     searches_are_narrowed_by_everything_that_is_asked,
     hits_come_in_pages_the_latest_first,
     what_comes_later_is_found_later,
+    calls_and_results_are_found_by_what_the_call_was_about,
+    a_tool_is_found_by_any_of_its_names,
+    a_command_that_failed_is_a_failure,
+    a_page_ends_when_enough_was_looked_at,
 }
 
 async fn search(store: &Store, search: Search) -> Vec<Hit> {
@@ -117,4 +121,91 @@ async fn what_comes_later_is_found_later(store: Store) {
     assert_eq!(found(&store, "number299").await, 1);
     let page = store.search(Search { words: "many".into(), paging: Paging::first(500), ..Search::default() });
     assert_eq!(page.await.unwrap().items.len(), 300);
+}
+
+async fn calls_and_results_are_found_by_what_the_call_was_about(store: Store) {
+    history(&store).await;
+    let count = async |narrowed: Search| search(&store, narrowed).await.len();
+    let path = |path: &str| Search { path: Some(path.to_owned()), ..Search::default() };
+    let command = |command: &str| Search { command: Some(command.to_owned()), ..Search::default() };
+    assert_eq!(count(path("src/main.rs")).await, 2, "the call and its result");
+    assert_eq!(count(path("MAIN.rs")).await, 2);
+    assert_eq!(count(path("src/ma*")).await, 2);
+    assert_eq!(count(path("src/ma")).await, 0);
+    assert_eq!(count(path("/")).await, 0, "there is no word in it");
+    assert_eq!(count(path("needle")).await, 0, "it stands in a pattern and in texts, and in no path");
+    assert_eq!(count(command("cargo test")).await, 2);
+    assert_eq!(count(command("test cargo")).await, 0);
+    let failed = Search { failed: true, ..command("cargo test") };
+    assert_eq!(count(failed).await, 1, "its result");
+    let worded = Search { words: "needle".into(), ..command("cargo") };
+    assert_eq!(count(worded).await, 1);
+    let elsewhere = Search { conversation: Some(conversation("b")), ..command("cargo") };
+    assert_eq!(count(elsewhere).await, 0);
+    append(
+        &store,
+        "b",
+        None,
+        30,
+        &[call("1", "Bash", "{\"command\":\"ls\"}"), result("1", "x", Outcome::Ok)],
+    )
+    .await;
+    assert_eq!(count(command("ls")).await, 2, "an id counts in its conversation, and the latest call of it");
+    assert_eq!(count(command("cargo test")).await, 2);
+}
+
+async fn a_tool_is_found_by_any_of_its_names(store: Store) {
+    history(&store).await;
+    let count = async |tool: &str| {
+        let tool = Some(tool.into());
+        search(&store, Search { tool, ..Search::default() }).await.len()
+    };
+    for (tool, hits) in [("bash", 2), ("exec_command", 2), ("mcp__x__Shell", 2), ("read_file", 2), ("rg", 1)]
+    {
+        assert_eq!(count(tool).await, hits, "{tool}");
+    }
+    assert_eq!(count("Edit").await, 0);
+}
+
+async fn a_command_that_failed_is_a_failure(store: Store) {
+    append(
+        &store,
+        "a",
+        None,
+        10,
+        &[
+            call("1", "bash", "{\"command\":\"false\"}"),
+            result("1", "{\"stdout\":\"\",\"stderr\":\"\",\"exit_code\":1}", Outcome::Ok),
+            call("2", "shell", "{\"command\":[\"true\"]}"),
+            result("2", "Exit code: 0\nOutput:\n", Outcome::Ok),
+            call("3", "exec_command", "{\"cmd\":\"x\"}"),
+            result("3", "Exit code: 127\nOutput:\nno x", Outcome::Ok),
+            call("4", "Read", "{\"file_path\":\"log\"}"),
+            result("4", "Exit code: 9", Outcome::Ok),
+            result("5", "denied", Outcome::Denied),
+        ],
+    )
+    .await;
+    let codes = async |failed: bool| -> Vec<Option<i32>> {
+        let hits = search(&store, Search { failed, ..Search::default() }).await;
+        hits.iter().filter(|hit| matches!(hit.kind, KeptKind::Returned(_))).map(|hit| hit.exit_code).collect()
+    };
+    assert_eq!(codes(true).await, [None, Some(127), Some(1)]);
+    assert_eq!(codes(false).await, [None, None, Some(127), Some(0), Some(1)]);
+}
+
+async fn a_page_ends_when_enough_was_looked_at(store: Store) {
+    history(&store).await;
+    let mut asked = Search { tool: Some("Read".into()), effort: 1, ..Search::default() };
+    let (mut pages, mut found) = (0, 0);
+    loop {
+        let page = store.search(asked.clone()).await.unwrap();
+        pages += 1;
+        found += page.items.len();
+        match page.next {
+            Some(next) => asked.paging.after = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!((pages, found), (5, 2), "a page for each call and each result");
 }
