@@ -18,13 +18,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use throughline_core::Text;
 use throughline_store::{History, Moment, Setting, Standing};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// A summary is no use if it comes when the work is done.
 const RETELLING_LASTS: Duration = Duration::from_secs(90);
 
 /// How long a WebSocket lasts; OpenResponses sets it.
 const SOCKET_LASTS: Duration = Duration::from_secs(60 * 60);
+
+/// How many runs are replayed at the same time for whoever asks over HTTP.
+const REPLAYS_MAX: usize = 2;
 
 /// What all exchanges share.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub struct Gateway {
     pub gauges: Gauges,
     /// What conversations have taken so far.
     pub tallies: Tallies,
+    /// How many more runs may be replayed at the same time for whoever asks over HTTP.
+    pub replays: Semaphore,
     /// Verdicts and switches, as the history had them when they were last read.
     standing: RwLock<Arc<Standing>>,
     /// Where the simulated backend listens, if one is needed.
@@ -138,6 +143,7 @@ impl Gateway {
             is_shared,
             gauges: Gauges::default(),
             tallies: Tallies::default(),
+            replays: Semaphore::new(REPLAYS_MAX),
             standing: RwLock::new(Arc::new(standing)),
             simulated,
             reloaded: Notify::new(),

@@ -53,11 +53,11 @@ function prices({ input, output, cache_read, cache_write }) {
 }
 
 function Health({ of }) {
-  if (!of.answered && !of.failed) return html`<span class="dim">not asked since the gateway started</span>`;
+  if (!of.answered && !of.failed) return html`<span class="dim">no request since the gateway started</span>`;
   const share = of.failed / (of.answered + of.failed);
   const state = share > 0.5 ? "bad" : share > 0.1 ? "shaky" : "good";
   return html`<span class="health ${state}"></span>${several(of.answered ?? 0, "answer")}${of.failed ? html`, <span class="problem">${count(of.failed)} refused or failed</span>` : ""}
-    ${of.mean ? ` · ${lasted(of.mean * 1000)} on average${of.p95 ? `, 95 of 100 within ${lasted(of.p95 * 1000)}` : ""}` : ""} · ${brief(of.input ?? 0)} tokens in, ${brief(of.output ?? 0)} out <span class="dim">since the gateway started</span>`;
+    ${of.mean ? ` · ${lasted(of.mean * 1000)} on average${of.p95 ? `, 95 of 100 within ${lasted(of.p95 * 1000)}` : ""}` : ""} · ${brief(of.input ?? 0)} ${of.input === 1 ? "token" : "tokens"} in, ${brief(of.output ?? 0)} out <span class="dim">since the gateway started</span>`;
 }
 
 const abilities = [

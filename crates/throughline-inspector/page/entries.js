@@ -84,15 +84,18 @@ const Ordinal = ({ of, conversation }) => of && html`<a class="number" href="#/c
 
 function Pair({ row, number, conversation, isOpen, toggle }) {
   const { call, result } = row;
-  const outcome = result ? result.outcome : "open";
+  // A command that ran is a success of its tool, whatever it came to.
+  const code = result?.exit_code;
+  const outcome = !result ? "open" : code && result.outcome === "ok" ? "error" : result.outcome;
+  const told = code ? `exit code ${code}` : outcome;
   const size = result ? several(result.chars ?? result.text.length, "character") : "no result yet";
   const all = (entry) => () => api.entry(conversation, entry.id);
-  return html`<article class="pair ${outcome}" data-row tabindex="-1" data-id=${row.id} aria-label=${`${call.tool}, ${outcome}`}>
+  return html`<article class="pair ${outcome}" data-row tabindex="-1" data-id=${row.id} aria-label=${`${call.tool}, ${told}`}>
     <div class="line-of-head"><button class="head" aria-expanded=${isOpen} onClick=${() => toggle(row.id)}>
-      <span class="mark ${outcome}" title=${outcome}>${marks[outcome] ?? "•"}</span>
+      <span class="mark ${outcome}" title=${told}>${marks[outcome] ?? "•"}</span>
       <b class="tool">${call.tool}</b>
       <code class="gist">${gist(call.input)}</code>
-      ${outcome !== "ok" && outcome !== "open" && html`<span class="chip left-out">${outcome}</span>`}
+      ${outcome !== "ok" && outcome !== "open" && html`<span class="chip left-out">${told}</span>`}
       <span class="size dim">${size}</span>
       <time class="dim" title=${moment(call.at)}>${clock(call.at)}</time>
     </button><${Ordinal} of=${number} conversation=${conversation} /></div>
@@ -101,7 +104,7 @@ function Pair({ row, number, conversation, isOpen, toggle }) {
         <div class="label">arguments <${Copy} text=${whole.input} what="the arguments" /><${Copy} text=${() => linkTo(conversation, call.id)} what="a link to this call" label="link" /><${Copy} text=${call.call_id} what="the id of the call" label="id" /></div>
         <${Arguments} input=${whole.input} />`} />
       ${result && html`<${Whole} conversation=${conversation} entry=${result} show=${(whole) => html`
-        <div class="label">result${outcome === "ok" ? "" : html` <span class="chip left-out">${outcome}</span>`} <${Copy} text=${() => all(result)().then((it) => it.text)} what="the result" /></div>
+        <div class="label">result${outcome === "ok" ? "" : html` <span class="chip left-out">${told}</span>`} <${Copy} text=${() => all(result)().then((it) => it.text)} what="the result" /></div>
         <${Pictures} of=${whole} />
         <${Result} text=${whole.text} input=${call.input} />`} />`}
     </div>`}

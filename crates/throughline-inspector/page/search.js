@@ -11,15 +11,15 @@ const kinds = { called: "call", returned: "result", thought: "reasoning" };
 /** What was found. `query` is the address behind its `?`. */
 export function Search({ query, fail }) {
   const asked = new URLSearchParams(query);
-  const [words, tool, failed, hours, conversation] = ["q", "tool", "failed", "hours", "conversation"].map((name) => asked.get(name) ?? "");
+  const [words, tool, path, command, failed, hours, conversation] = ["q", "tool", "path", "command", "failed", "hours", "conversation"].map((name) => asked.get(name) ?? "");
   const [hits, setHits] = useState(null);
   const [next, setNext] = useState(null);
   useTitle(words ? `“${words}”` : "Search");
-  const read = (after, signal) => api.search(words, { tool, failed, conversation, since: hours && `${hours}h` }, after, signal).then((page) => {
+  const read = (after, signal) => api.search(words, { tool, path, command, failed, conversation, since: hours && `${hours}h` }, after, signal).then((page) => {
     setHits((before) => (after ? [...before, ...page.hits] : page.hits));
     setNext(page.next);
   }, (error) => signal?.aborted || fail(error));
-  const isAsked = words || tool || failed || conversation;
+  const isAsked = words || tool || path || command || failed || conversation;
   useEffect(() => {
     setHits(null);
     if (!isAsked) return undefined;
@@ -36,6 +36,8 @@ export function Search({ query, fail }) {
   return html`<main tabindex="-1">
     <div class="bar-of-tools"><h1>${words ? html`Found for “${words}”` : "Search"}</h1>
       <input placeholder="Tool" aria-label="only calls and results of this tool" value=${tool} onChange=${(event) => narrow("tool", event.target.value)} />
+      <input placeholder="Path" aria-label="only calls that name this file or directory, and their results" value=${path} onChange=${(event) => narrow("path", event.target.value)} />
+      <input placeholder="Command" aria-label="only calls that run this command, and their results" value=${command} onChange=${(event) => narrow("command", event.target.value)} />
       <select aria-label="only from this time on" value=${hours} onChange=${(event) => narrow("hours", event.target.value)}>${spans.map(([value, label]) => html`<option value=${value} selected=${value === hours}>${label}</option>`)}</select>
       <label><input type="checkbox" checked=${failed === "true"} onChange=${(event) => narrow("failed", event.target.checked ? "true" : "")} /> failures only</label>
       ${conversation && html`<span class="chip">in <code>${conversation}</code> <button class="quiet" aria-label="in all conversations" onClick=${() => narrow("conversation", "")}>✕</button></span>`}
@@ -43,7 +45,7 @@ export function Search({ query, fail }) {
     ${!isAsked && html`<${Nothing} title="What are you looking for?"><p class="dim">Words that must all occur, in what was said, what tools were given and what they returned.
       <code>"two words"</code> in that order, <code>test*</code> for every word that begins so, <code>src/main.rs</code> as it stands.</p></${Nothing}>`}
     ${isAsked && !hits && html`<${Reading} />`}
-    ${hits?.length === 0 && html`<${Nothing} title="Nothing has all of these words"><p class="dim">${tool || failed || hours ? "Perhaps without the filters." : "Perhaps with fewer of them, or with a * behind the beginning of one."}</p></${Nothing}>`}
+    ${hits?.length === 0 && html`<${Nothing} title="Nothing has all of these words"><p class="dim">${tool || path || command || failed || hours ? "Perhaps without the filters." : "Perhaps with fewer of them, or with a * behind the beginning of one."}</p></${Nothing}>`}
     ${hits?.length > 0 && html`<div class="list" role="list">${hits.map((hit) => html`<div role="listitem" key=${hit.entry}><${Hit} hit=${hit} words=${words} /></div>`)}</div>`}
     ${next && html`<button class="more" onClick=${() => read(next)}>More</button>`}
   </main>`;
@@ -54,6 +56,7 @@ function Hit({ hit, words }) {
   return html`<a class="hit" data-row href="#/c/${encodeURIComponent(hit.conversation)}/at/${hit.entry}">
     <span class="facts"><b>${hit.tool ?? kind}</b>${hit.tool && html`<span class="chip">${kind}</span>`}
       ${hit.outcome && hit.outcome !== "ok" && html`<span class="chip left-out">${hit.outcome}</span>`}
+      ${hit.exit_code ? html`<span class="chip left-out">exit code ${hit.exit_code}</span>` : ""}
       <span class="dim in">${hit.title ?? hit.conversation}</span><time class="dim" title=${moment(hit.at)}>${ago(hit.at)}</time></span>
     <code class="snippet">${marked(hit.snippet, words)}</code></a>`;
 }

@@ -77,7 +77,7 @@ function useFollowing(arriving) {
   }, [arriving]);
 }
 
-const isFailure = (row) => row.kind === "failure" || (row.kind === "pair" && ["error", "denied", "interrupted"].includes(row.result?.outcome));
+const isFailure = (row) => row.kind === "failure" || (row.kind === "pair" && (["error", "denied", "interrupted"].includes(row.result?.outcome) || Boolean(row.result?.exit_code)));
 
 /** The ways through the entries, the latest first: each with where and with which words it leaves the latest. */
 export function branchesOf(entries) {

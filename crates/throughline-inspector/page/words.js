@@ -32,7 +32,7 @@ export function money(dollars) {
 /** What was used: tokens in, of those cached, and out. */
 export function tokens(usage) {
   if (!usage) return "";
-  return `${brief(usage.input)} tokens in${usage.cache_read ? ` (${brief(usage.cache_read)} cached)` : ""}, ${brief(usage.output)} out`;
+  return `${brief(usage.input)} ${usage.input === 1 ? "token" : "tokens"} in${usage.cache_read ? ` (${brief(usage.cache_read)} cached)` : ""}, ${brief(usage.output)} out`;
 }
 
 const endings = {

@@ -81,7 +81,7 @@ impl Calibration {
     /// Reads what [`Calibration::to_string`](ToString::to_string) has written; none if it is anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (answers, ratios) = text.split_once(" answers:")?;
+        let (answers, ratios) = text.split_once(" answers:").or_else(|| text.split_once(" answer:"))?;
         let answers = answers.parse().ok()?;
         let ratios = ratios.split_whitespace().map(thousandths).collect::<Option<Vec<u32>>>()?;
         let is_sound = ratios.len() <= REMEMBERED_MAX
@@ -92,7 +92,7 @@ impl Calibration {
 
 impl fmt::Display for Calibration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} answers:", self.answers)?;
+        write!(f, "{} {}:", self.answers, if self.answers == 1 { "answer" } else { "answers" })?;
         self.ratios.iter().try_for_each(|ratio| write!(f, " {}.{:03}", ratio / 1000, ratio % 1000))
     }
 }
@@ -121,6 +121,16 @@ mod tests {
         for expected in [1200, 1350, 1500] {
             assert!(calibration.observe(1000, 1500));
             assert_eq!(calibration.factor(1200), expected);
+        }
+    }
+
+    #[test]
+    fn one_answer_is_one_and_what_was_written_before_is_read() {
+        let mut calibration = Calibration::default();
+        assert!(calibration.observe(1000, 1500));
+        assert_eq!(calibration.to_string(), "1 answer: 1.500");
+        for text in ["1 answer: 1.500", "1 answers: 1.500"] {
+            assert_eq!(Calibration::parse(text).as_ref(), Some(&calibration), "{text}");
         }
     }
 

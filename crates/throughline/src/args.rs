@@ -6,7 +6,7 @@ mod examples;
 mod names;
 
 use crate::completion::{backends, clients, conversations};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, value_parser};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 pub use names::{
     AgentName, ApproveName, ChatProfile, Color, DialectName, EmbedName, FormName, PolicyName, ReasoningName,
@@ -106,7 +106,7 @@ pub enum Command {
     /// List conversations, the latest first
     Ls {
         /// How many at most
-        #[arg(long, value_name = "N", default_value = "20")]
+        #[arg(long, value_name = "N", default_value = "20", value_parser = value_parser!(u32).range(1..))]
         limit: u32,
         /// Also what clients asked on the side, such as what to call a session
         #[arg(long)]
@@ -272,12 +272,18 @@ pub struct UseArgs {
 /// What to search for.
 #[derive(Debug, clap::Args)]
 pub struct SearchArgs {
-    /// The words
-    pub query: String,
-    /// Only calls and results of this tool
+    /// The words; not needed where something else narrows the search
+    pub query: Option<String>,
+    /// Only calls and results of this tool, by any of the names that agents have for it
     #[arg(long, value_name = "NAME")]
     pub tool: Option<String>,
-    /// Only results that are failures
+    /// Only calls that name this file or directory, and their results: src/main.rs, or 'src/te*'
+    #[arg(long, value_name = "PATH")]
+    pub path: Option<String>,
+    /// Only calls that run this command, and their results: "cargo test", or 'git re*'
+    #[arg(long, value_name = "WORDS")]
+    pub command: Option<String>,
+    /// Only results that are failures, and those of commands that ended with another exit code than 0
     #[arg(long)]
     pub failed: bool,
     /// Only in this conversation: its id, or the beginning of it
@@ -290,8 +296,11 @@ pub struct SearchArgs {
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
     /// How many at most
-    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(long, value_name = "N", default_value = "20", value_parser = value_parser!(u32).range(1..))]
     pub limit: u32,
+    /// Go on behind what was shown before: what the end of that said
+    #[arg(long, value_name = "PLACE")]
+    pub after: Option<String>,
 }
 
 /// What to do with the history as a whole.
@@ -320,6 +329,11 @@ pub enum StoreAction {
         #[arg(long, value_name = "URL")]
         from: Option<String>,
     },
+    /// Bring a history that an older version wrote to the schema of this one
+    ///
+    /// `serve`, `run`, `chat`, `import` and `carry` do so by themselves; whatever only reads or takes out leaves an older
+    /// history as it is. Gateways of the older version refuse it from then on, so stop them first, and take a backup.
+    Upgrade,
     /// Take old conversations out, with all that no other one shares
     #[command(after_long_help = examples::PRUNE)]
     Prune(PruneArgs),

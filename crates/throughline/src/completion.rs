@@ -12,7 +12,7 @@ use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use std::ffi::OsStr;
-use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load};
+use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load_to_look};
 use throughline_store::{Conversations, Heading, Paging};
 
 /// The variable by which a shell asks for completions.
@@ -67,7 +67,7 @@ pub fn clients() -> Vec<CompletionCandidate> {
 }
 
 fn configured() -> Option<Config> {
-    load(&Process, &Flags::default()).ok()
+    load_to_look(&Process, &Flags::default()).ok()
 }
 
 fn headings() -> Option<Vec<Heading>> {

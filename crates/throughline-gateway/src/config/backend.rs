@@ -80,6 +80,7 @@ impl At<'_, '_> {
         names: &[String],
         history: &History,
     ) -> Option<Backend> {
+        let absent_before = self.resolver.absent.len();
         // Half of what is known about a provider would be wrong at another address.
         let provider = providers::by_name(name).filter(|_| section.base_url.is_none());
         self.note("name", name);
@@ -109,6 +110,7 @@ impl At<'_, '_> {
         let named = named.as_ref().map(|(field, name)| (*field, name.as_str()));
         let rules = self.rules(named, dialect, endpoint.as_ref());
         let headers = self.headers(&section.headers);
+        let lacks = self.resolver.absent.get(absent_before).map(|absent| Text::from(absent.what.as_str()));
         let timeouts = self.timeouts(section.timeouts.connect, section.timeouts.idle);
         let http2 = section.http2.unwrap_or_default();
         self.note("http2", http2.name());
@@ -122,7 +124,9 @@ impl At<'_, '_> {
             name: Text::from(name),
             dialect: dialect?,
             endpoint: endpoint?,
-            credential: credential?,
+            // A backend that cannot be asked is still one that can be told of.
+            credential: credential.or_else(|| lacks.as_ref().map(|_| Credential::None))?,
+            lacks,
             default_model: default_model.map(Text::from),
             models,
             context_window,

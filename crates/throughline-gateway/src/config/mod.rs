@@ -32,7 +32,9 @@ pub use resolve::{
     Backend, Config, Credential, Effective, Handover, History, Limits, ModelRule, StoreConfig, StoreLocation,
     Timeouts,
 };
-pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load};
+pub use source::{
+    BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load, load_to_look,
+};
 pub use telemetry::Tracing;
 pub use template::template;
 pub use tools::{Approve, Mcp, McpWay, Prices, Tools};

@@ -64,6 +64,8 @@ pub struct Config {
     pub privacy: Arc<Privacy>,
     /// What its writer should know.
     pub warnings: Vec<Warning>,
+    /// Secrets that it refers to and that are not there; none unless it was loaded to look at.
+    pub absent: Vec<ConfigError>,
     /// Every value and where it came from.
     pub effective: Vec<Effective>,
 }
@@ -129,6 +131,9 @@ pub struct Backend {
     pub endpoint: Endpoint,
     /// What it is sent as credentials.
     pub credential: Credential,
+    /// What is missing of its secrets, so that it cannot be asked; nothing unless the configuration was loaded to look
+    /// at.
+    pub lacks: Option<Text>,
     /// The model for names that it does not know.
     pub default_model: Option<Text>,
     /// What clients ask for and what is sent; the first that fits counts.
@@ -239,12 +244,26 @@ pub(super) struct Resolver<'a> {
     sources: &'a Sources,
     folder: PathBuf,
     problems: Vec<ConfigError>,
+    pub absent: Vec<ConfigError>,
     warnings: Vec<Warning>,
     effective: Vec<Effective>,
 }
 
+/// Whether the secrets that are referred to must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// They must: backends will be asked.
+    Needed,
+    /// They need not.
+    Spared,
+}
+
 /// Makes what is written into what is meant.
-pub fn resolve(written: Written, surroundings: &dyn Surroundings) -> Result<Config, ConfigErrors> {
+pub fn resolve(
+    written: Written,
+    surroundings: &dyn Surroundings,
+    secrets: Secrets,
+) -> Result<Config, ConfigErrors> {
     let Written { file, sources, path, data, backends_from, warnings } = written;
     let folder = path.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
     let mut resolver = Resolver {
@@ -252,14 +271,21 @@ pub fn resolve(written: Written, surroundings: &dyn Surroundings) -> Result<Conf
         sources: &sources,
         folder,
         problems: Vec::new(),
+        absent: Vec::new(),
         warnings,
         effective: Vec::new(),
     };
     let config = resolver.config(file, data, path, backends_from);
+    if secrets == Secrets::Needed || config.is_none() {
+        resolver.problems.append(&mut resolver.absent);
+    }
     match config {
-        Some(config) if resolver.problems.is_empty() => {
-            Ok(Config { warnings: resolver.warnings, effective: resolver.effective, ..config })
-        }
+        Some(config) if resolver.problems.is_empty() => Ok(Config {
+            warnings: resolver.warnings,
+            effective: resolver.effective,
+            absent: resolver.absent,
+            ..config
+        }),
         _ => Err(ConfigErrors(resolver.problems)),
     }
 }
@@ -339,6 +365,7 @@ impl Resolver<'_> {
             compose,
             privacy,
             warnings: Vec::new(),
+            absent: Vec::new(),
             effective: Vec::new(),
         })
     }
@@ -461,7 +488,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// Returns the secret that `reference` refers to.
+    /// Returns the secret that `reference` refers to; one that is not there is noted.
     pub(super) fn open(&mut self, key: &str, reference: &SecretRef) -> Option<Secret> {
         let text = match reference {
             SecretRef::Variable(name) => {
@@ -473,9 +500,18 @@ impl Resolver<'_> {
                 read.map_err(|error| format!("{} cannot be read: {error}", path.display()))
             }
             SecretRef::Literal(secret) => Ok(secret.expose().to_owned()),
-            SecretRef::Passthrough | SecretRef::None => Err(format!("`{reference}` has no meaning here")),
+            SecretRef::Passthrough | SecretRef::None => {
+                self.problem(key, format!("`{reference}` has no meaning here"));
+                return None;
+            }
         };
-        let text = text.map_err(|what| self.problem(key, what)).ok()?;
+        let text = match text {
+            Ok(text) => text,
+            Err(what) => {
+                self.absent.push(ConfigError::new(self.place(key), key, what));
+                return None;
+            }
+        };
         let text = text.trim_end_matches(['\r', '\n']);
         if text.is_empty() || text.chars().any(char::is_control) {
             self.problem(key, format!("{reference} is empty, or holds a line break"));

@@ -6,7 +6,7 @@
 use super::error::{ConfigError, ConfigErrors, Source, Sources, Warning};
 use super::file::{self, BackendSection, FileConfig};
 use super::providers::{PROVIDERS, Provider};
-use super::resolve::{Config, resolve};
+use super::resolve::{Config, Secrets, resolve};
 use super::values::{DialectName, Models};
 use super::{address, variables};
 use crate::secret::SecretRef;
@@ -71,9 +71,22 @@ pub struct Written {
 }
 
 /// Finds, reads and checks the configuration.
+///
+/// # Errors
+/// When something in it is wrong, or a secret that it refers to is not there.
 pub fn load(surroundings: &dyn Surroundings, flags: &Flags) -> Result<Config, ConfigErrors> {
     let written = gather(surroundings, flags).map_err(ConfigErrors)?;
-    resolve(written, surroundings)
+    resolve(written, surroundings, Secrets::Needed)
+}
+
+/// Finds, reads and checks the configuration for somebody who asks no backend: a secret that is not there is told in
+/// [`Config::absent`], and is no error.
+///
+/// # Errors
+/// When something in it is wrong, or the address of the history is a secret that is not there.
+pub fn load_to_look(surroundings: &dyn Surroundings, flags: &Flags) -> Result<Config, ConfigErrors> {
+    let written = gather(surroundings, flags).map_err(ConfigErrors)?;
+    resolve(written, surroundings, Secrets::Spared)
 }
 
 /// Returns the folders in which the file is looked for, the first choice first.

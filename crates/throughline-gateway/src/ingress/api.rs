@@ -8,7 +8,7 @@ use super::{Ingress, admit, arriving, body, guard, live, openapi, runs, seen};
 use crate::gateway::now;
 use crate::switch;
 use crate::turn::replay::turn_of;
-use crate::view::{self, Tally};
+use crate::view::{self, Tally, Tools};
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Path, Query, Request, State};
@@ -59,10 +59,26 @@ async fn guarded(State(ingress): State<Ingress>, request: Request, next: Next) -
     // A page of somebody else cannot read an answer, and still could have things done.
     let admitted =
         admit(&ingress, &request).and_then(|()| guard::admit_page(&setup.config.access, request.headers()));
-    match admitted {
+    match admitted.and_then(|()| known_parameters(&request)) {
         Ok(()) => next.run(request).await,
         Err(failure) => reject(Dialect::Responses, &failure),
     }
+}
+
+/// Says whether everything behind the `?` is known at this path: a misspelt filter would find too much in silence.
+fn known_parameters(request: &Request) -> Result<(), Failure> {
+    let query = request.uri().query().unwrap_or_default();
+    let names = query.split('&').filter_map(|pair| pair.split('=').next()).filter(|name| !name.is_empty());
+    let known = openapi::parameters(request.method().as_str(), request.uri().path());
+    let Some(unknown) = names.into_iter().find(|name| !known.contains(name)) else { return Ok(()) };
+    let message = match known.as_slice() {
+        [] => format!("{unknown}: nothing is taken behind the `?` here"),
+        known => format!("{unknown}: there is no such parameter here; there are: {}", known.join(", ")),
+    };
+    Err(Failure {
+        param: Some(Text::from(unknown)),
+        ..own(FailureKind::InvalidRequest, "throughline_unknown_parameter", message)
+    })
 }
 
 async fn conversations(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
@@ -70,7 +86,7 @@ async fn conversations(State(ingress): State<Ingress>, Query(parameters): Parame
         let which = Conversations::All(paging(&parameters)?);
         let history = &*ingress.gateway.history;
         let page = view::list(history, which).await.map_err(|error| unread(&error))?;
-        if !is_on(&parameters, "totals") {
+        if !is_on(&parameters, "totals")? {
             return Ok(paged("conversations", &page, view::write_listed));
         }
         let mut items = Vec::with_capacity(page.items.len());
@@ -104,7 +120,10 @@ async fn conversation(
         writer.key("conversation");
         let setup = ingress.gateway.setup();
         view::write_tallied(&mut writer, &listed, &Tally::of(&exchanges), &setup.config);
-        array(&mut writer, "entries", &entries, |writer, kept| view::write_preview(writer, kept, preview));
+        let tools = Tools::of(&entries);
+        array(&mut writer, "entries", &entries, |writer, kept| {
+            view::write_preview(writer, kept, preview, tools.exit_code(&kept.entry));
+        });
         array(&mut writer, "exchanges", &exchanges, |writer, each| {
             view::write_priced(writer, each, &setup.config);
         });
@@ -221,11 +240,16 @@ async fn numbered(ingress: &Ingress, id: &str, number: &str) -> Result<Exchange,
 
 async fn search(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
     let answer = async {
-        let words = parameters.get("q").ok_or_else(|| bad("q", "is required: what to search for"))?;
+        let failed = is_on(&parameters, "failed")?;
+        let narrows = |name: &&str| parameters.contains_key(*name);
+        let is_narrowed = failed || ["tool", "path", "command", "conversation"].iter().any(narrows);
+        let words = parameters.get("q").cloned().or_else(|| is_narrowed.then(String::new));
         let search = Search {
-            words: words.clone(),
+            words: words.ok_or_else(|| bad("q", "is required, unless something else narrows the search"))?,
             tool: parameters.get("tool").map(|tool| Text::from(tool.as_str())),
-            failed: is_on(&parameters, "failed"),
+            path: parameters.get("path").cloned(),
+            command: parameters.get("command").cloned(),
+            failed,
             conversation: parameters.get("conversation").map(|id| ConversationId::new(id.as_str())),
             since: moment(&parameters, "since")?,
             until: moment(&parameters, "until")?,
@@ -361,17 +385,24 @@ pub async fn listed(ingress: &Ingress, id: &str) -> Result<view::Listed, Failure
 }
 
 /// Says whether a parameter is there, and does not say no.
-fn is_on(parameters: &BTreeMap<String, String>, name: &str) -> bool {
-    parameters.get(name).is_some_and(|value| value != "false")
+fn is_on(parameters: &BTreeMap<String, String>, name: &'static str) -> Result<bool, Failure> {
+    match parameters.get(name).map(String::as_str) {
+        None | Some("false") => Ok(false),
+        Some("true" | "") => Ok(true),
+        Some(_) => Err(bad(name, "must be true or false")),
+    }
 }
 
 pub fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> {
     let limit = match parameters.get("limit") {
-        Some(limit) => limit.parse::<u32>().map_err(|_| bad("limit", "must be a whole number"))?,
+        Some(limit) => {
+            let limit = limit.parse::<u32>().ok().filter(|limit| *limit > 0);
+            limit.ok_or_else(|| bad("limit", "must be a whole number, and at least 1"))?
+        }
         None => PAGE,
     };
     let after = parameters.get("after").map(|after| Cursor(Text::from(after.as_str())));
-    Ok(Paging { after, limit: limit.clamp(1, PAGE_MAX) })
+    Ok(Paging { after, limit: limit.min(PAGE_MAX) })
 }
 
 /// Returns the moment that a parameter names, if it is there.

@@ -82,6 +82,11 @@ pub async fn replayed(
     Query(parameters): Parameters,
 ) -> Response {
     let answer = async {
+        // Each drives a whole run as fast as it can: a few of them would leave nothing for those who wait for an answer.
+        let _permit = ingress.gateway.replays.try_acquire().map_err(|_| {
+            let message = "several runs are being replayed already; try again when one is done";
+            own(FailureKind::Overloaded, "throughline_busy", message)
+        })?;
         let tape = tape(&ingress, &id).await?;
         let history = &*ingress.gateway.history;
         let against = match parameters.get("settings").map(String::as_str) {

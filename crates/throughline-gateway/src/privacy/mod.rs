@@ -109,7 +109,10 @@ impl Privacy {
     }
 
     fn exchange(&self, mut exchange: Exchange) -> Exchange {
+        exchange.client = exchange.client.take().map(|client| self.kept(&client));
+        exchange.asked_model = exchange.asked_model.take().map(|model| self.kept(&model));
         for attempt in &mut exchange.attempts {
+            attempt.model = attempt.model.take().map(|model| self.kept(&model));
             attempt.report = attempt.report.take().map(|report| self.kept(&report));
             attempt.failure = attempt.failure.take().map(|failure| self.kept(&failure));
         }
@@ -177,9 +180,23 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use throughline_core::{ConversationId, Dialect};
+    use throughline_store::{ExchangeId, Moment};
 
     fn secrets() -> Privacy {
         Privacy::new(SECRETS).unwrap()
+    }
+
+    #[test]
+    fn what_a_client_calls_itself_and_its_model_is_looked_at_too() {
+        let mut exchange =
+            Exchange::begun(ExchangeId::new("x"), ConversationId::new("c"), Dialect::Chat, Moment(1));
+        exchange.client = Some("agent/1 AKIAIOSFODNN7EXAMPLE".into());
+        exchange.asked_model = Some("AKIAIOSFODNN7EXAMPLE".into());
+        let kept = secrets().batch(Batch::durable(vec![Write::Exchange(Box::new(exchange))]));
+        let [Write::Exchange(kept)] = kept.writes.as_slice() else { panic!("{kept:?}") };
+        assert_eq!(kept.client.as_deref(), Some("agent/1 [redacted:aws-key]"));
+        assert_eq!(kept.asked_model.as_deref(), Some("[redacted:aws-key]"));
     }
 
     #[test]

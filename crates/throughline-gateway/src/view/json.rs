@@ -56,20 +56,22 @@ fn write_listed_fields(writer: &mut Writer, listed: &Listed) {
 }
 
 /// Writes an entry.
-pub fn write_entry(writer: &mut Writer, kept: &Kept) {
+pub fn write_entry(writer: &mut Writer, kept: &Kept, exit_code: Option<i32>) {
     writer.begin_object();
     write_place(writer, kept);
     write_said(writer, &kept.entry, usize::MAX);
+    write_exit_code(writer, exit_code);
     writer.end_object();
 }
 
 /// Writes an entry with no more than so many characters of each of its texts.
 ///
 /// Where something is cut off, `chars` says how many there are.
-pub fn write_preview(writer: &mut Writer, kept: &Kept, chars_max: usize) {
+pub fn write_preview(writer: &mut Writer, kept: &Kept, chars_max: usize, exit_code: Option<i32>) {
     writer.begin_object();
     write_place(writer, kept);
     write_said(writer, &kept.entry, chars_max);
+    write_exit_code(writer, exit_code);
     writer.end_object();
 }
 
@@ -136,7 +138,7 @@ fn write_row(writer: &mut Writer, row: &Row<'_>, chars_max: usize) {
     writer.field_uint("tokens_sent", row.tokens.1);
     if let Some(kept) = row.kept {
         writer.key("kept");
-        write_preview(writer, kept, chars_max);
+        write_preview(writer, kept, chars_max, None);
     }
     // What was sent as it was kept need not be said twice.
     if let Some(sent) = row.sent.filter(|_| row.mark != Mark::Same) {
@@ -155,6 +157,13 @@ fn write_image(writer: &mut Writer, media: &Media) {
         }
         Media::Url(url) => writer.string(url),
         Media::Plain(_) | Media::Stored(_) => writer.null(),
+    }
+}
+
+/// Writes the exit code that the result of a command says.
+fn write_exit_code(writer: &mut Writer, exit_code: Option<i32>) {
+    if let Some(code) = exit_code {
+        writer.field_raw("exit_code", &code.to_string());
     }
 }
 
@@ -210,7 +219,7 @@ pub fn write_pair(writer: &mut Writer, pair: &Pair<'_>) {
     for (name, half) in [("call", pair.call), ("result", pair.result)] {
         writer.key(name);
         match half {
-            Some(kept) => write_entry(writer, kept),
+            Some(kept) => write_entry(writer, kept, pair.exit_code().filter(|_| name == "result")),
             None => writer.null(),
         }
     }
@@ -306,6 +315,7 @@ fn write_hit_fields(writer: &mut Writer, hit: &Hit) {
     if let KeptKind::Returned(outcome) = hit.kind {
         writer.field_str("outcome", outcome_name(outcome));
     }
+    write_exit_code(writer, hit.exit_code);
     writer.field_str("snippet", &hit.snippet);
 }
 
@@ -347,6 +357,9 @@ fn write_backend(
     writer.field_str("address", &backend.endpoint.to_string());
     optional(writer, "default_model", backend.default_model.as_deref());
     writer.field_bool("active", is_active);
+    if let Some(lacks) = &backend.lacks {
+        writer.field_str("lacks", lacks);
+    }
     write_configured(writer, backend);
     writer.key("models");
     match listings.get(&backend.name) {

@@ -16,7 +16,7 @@ pub use json::{
     write_listed, write_pair, write_preview, write_priced, write_seen, write_tallied, write_titled_hit,
     write_whole,
 };
-pub use read::{Listed, Pair, exchanges, latest_branch, list, pairs};
+pub use read::{Listed, Pair, Tools, exchanges, latest_branch, list, pairs};
 pub(crate) use run::write_verdict;
 pub use run::{Told, write_replayed, write_run, write_run_whole};
 pub use seen::{Attempted, Mark, Row, Seen};

@@ -1,7 +1,8 @@
 //! What is read together to show something of the record.
 
 use crate::retelling::answering;
-use throughline_core::{ConversationId, Ledger, Oddity, PairState, Text};
+use std::collections::BTreeMap;
+use throughline_core::{ConversationId, Entry, Ledger, Oddity, PairState, Text, exit_code};
 use throughline_store::{
     Conversations, Entries, Exchange, Exchanges, Heading, History, Kept, Locate, Page, Paging, StoreError,
 };
@@ -78,6 +79,36 @@ pub async fn exchanges(history: &dyn History, id: &ConversationId) -> Result<Vec
     }
     all.reverse();
     Ok(all)
+}
+
+/// The tools of calls, by the ids by which their results know them.
+#[derive(Debug, Default)]
+pub struct Tools<'k>(BTreeMap<&'k str, &'k str>);
+
+impl<'k> Tools<'k> {
+    /// Returns the tools of the calls among entries.
+    #[must_use]
+    pub fn of(entries: &'k [Kept]) -> Self {
+        let calls = entries.iter().filter_map(|kept| kept.entry.as_call());
+        Self(calls.map(|call| (&*call.id, &*call.name)).collect())
+    }
+
+    /// Returns the exit code that an entry says, if it is the result of a command.
+    #[must_use]
+    pub fn exit_code(&self, entry: &Entry) -> Option<i32> {
+        let returned = entry.as_return()?;
+        let tool = returned.call_id.as_ref().and_then(|id| self.0.get(&**id).copied());
+        exit_code(tool, returned)
+    }
+}
+
+impl Pair<'_> {
+    /// Returns the exit code that the result of a command says.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        let tool = self.call.and_then(|kept| kept.entry.as_call()).map(|call| &*call.name);
+        exit_code(tool, self.result?.entry.as_return()?)
+    }
 }
 
 /// Pairs the calls of a branch with their results; results that are left over come last.

@@ -118,3 +118,17 @@ async fn pages_of_other_machines_have_nothing_done() {
     );
     house.stop().await;
 }
+
+#[tokio::test]
+async fn only_so_many_runs_are_replayed_at_once() {
+    let house = House::new(vec![Room::new("plain", Dialect::Chat)]).await;
+    let ask = || async {
+        let request = reqwest::Client::new().post(format!("{}/api/runs/run_none/replay", house.url));
+        request.send().await.unwrap().status().as_u16()
+    };
+    let held = house.gateway.replays.acquire_many(2).await.unwrap();
+    assert_eq!(ask().await, 503, "two go on already");
+    drop(held);
+    assert_eq!(ask().await, 404, "and there is no such run");
+    house.stop().await;
+}

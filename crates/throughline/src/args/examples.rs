@@ -35,6 +35,8 @@ pub const SEARCH: &str = "\
 Examples:
   throughline search \"connection refused\" --failed
   throughline search 'migrat*' --tool bash --limit 5
+  throughline search --failed --command \"cargo test\" --since 7d
+  throughline search panicked --path src/main.rs
   throughline search deadline --conversation 01a1e359191e --json";
 
 /// Of `store prune`.

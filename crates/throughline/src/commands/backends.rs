@@ -23,8 +23,11 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
     }
     let ink = Ink::of_stdout();
     let mut text = listed(&config, &standing).shown(&ink);
+    for (name, lacks) in config.backends.iter().filter_map(|each| Some((&each.name, each.lacks.as_ref()?))) {
+        text.push_str(&format!("{}\n", ink.toned(Tone::Warn, &format!("{name} cannot be asked: {lacks}"))));
+    }
     if !standing.learned.is_empty() {
-        text.push_str(&format!("\n{}", learned(&standing.learned, now(), &ink).shown(&ink)));
+        text.push_str(&learned(&standing.learned, now(), &ink));
     }
     output::page(&text, args)
 }
@@ -59,29 +62,25 @@ fn listed(config: &Config, standing: &Standing) -> Table<5> {
     table
 }
 
-fn learned(learned: &[Learned], now: Moment, ink: &Ink) -> Table<6> {
-    let mut table = Table::new([
-        Column::words("LEARNED OF"),
-        Column::words("MODEL").down_to(10),
-        Column::words("WHAT").down_to(12),
-        Column::words("VERDICT").down_to(7),
-        Column::words("UNTIL").spared(),
-        Column::words("WHY").down_to(10),
-    ]);
+/// Returns what was learned, each thing in as many lines as it needs: a reason is only of use whole.
+fn learned(learned: &[Learned], now: Moment, ink: &Ink) -> String {
+    let mut text = String::new();
+    let mut before = None;
     for each in learned {
+        let model = if each.model.is_empty() { "all models" } else { each.model.as_str() };
+        let of = (each.backend.as_str(), model);
+        if before != Some(of) {
+            text.push_str(&format!("\nlearned of {}, {}\n", ink.bold(&ink.tame(of.0)), ink.tame(of.1)));
+        }
+        before = Some(of);
         let until = match each.expires {
-            Some(expires) if expires <= now => Cell::new(Tone::Dim, format!("over, {}", ink.when(expires))),
-            Some(expires) => ink.when(expires).into(),
-            None => "for good".into(),
+            Some(expires) if expires <= now => format!("over, {}", ink.when(expires)),
+            Some(expires) => format!("until {}", ink.when(expires)),
+            None => "for good".to_owned(),
         };
-        table.push([
-            each.backend.as_str().into(),
-            if each.model.is_empty() { "all models" } else { each.model.as_str() }.into(),
-            each.capability.as_str().into(),
-            each.verdict.as_str().into(),
-            until,
-            Cell::new(Tone::Dim, each.reason.as_str()),
-        ]);
+        let verdict = format!("{}: {}", each.capability, each.verdict);
+        let reason = ink.wrapped(&format!("{until}; {}", each.reason), 4);
+        text.push_str(&format!("  {}\n    {}\n", ink.wrapped(&verdict, 4), ink.dim(&reason)));
     }
-    table
+    text
 }

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use throughline_gateway::config::{
     BackendsFrom, Config, ConfigError, ConfigErrors, Effective, FILE_NAME, Flags, Process, Source, Warning,
-    load, template,
+    load, load_to_look, template,
 };
 use throughline_wire::json::Writer;
 
@@ -68,7 +68,7 @@ fn check(args: &Args) -> Result<(), CommandError> {
 }
 
 fn show(args: &Args) -> Result<(), CommandError> {
-    let config = load(&Process, &flags(args)).map_err(|errors| bad_config(&errors))?;
+    let config = load_to_look(&Process, &flags(args)).map_err(|errors| bad_config(&errors))?;
     remark_on_warnings(&config, args);
     if args.json {
         return print_line(shown(&config));
@@ -103,6 +103,7 @@ fn remark_on_warnings(config: &Config, args: &Args) {
     }
     if !args.json {
         config.warnings.iter().for_each(|warning| output::remark(&format!("warning: {warning}")));
+        config.absent.iter().for_each(|absent| output::remark(&format!("warning: {absent}")));
     }
 }
 
@@ -146,6 +147,10 @@ fn shown(config: &Config) -> Writer {
     }
     writer.end_array();
     write_warnings(&mut writer, &config.warnings);
+    writer.key("absent");
+    writer.begin_array();
+    config.absent.iter().for_each(|absent| write_error(&mut writer, absent));
+    writer.end_array();
     writer.end_object();
     writer
 }

@@ -10,12 +10,12 @@ use crate::output::{self, Ink, Tone, counted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use throughline_core::Text;
-use throughline_gateway::config::{Backend, Config, Credential, Flags, Process, StoreLocation, load};
+use throughline_gateway::config::{Backend, Config, Credential, Flags, Process, StoreLocation, load_to_look};
 use throughline_gateway::gateway::{Gateway, now};
 use throughline_gateway::probe::{Probe, Reached, probe};
 use throughline_gateway::secret::Secret;
 use throughline_sim::Sim;
-use throughline_store::{Batch, Learned, Memory, Postgres, Sqlite, Standing, Write};
+use throughline_store::{Batch, Learned, Memory, Postgres, PostgresOptions, Sqlite, Standing, Write};
 use throughline_wire::json::Writer;
 
 /// How something was found.
@@ -60,7 +60,7 @@ pub fn run(is_probing: bool, args: &Args) -> Result<(), CommandError> {
 
 fn examine(is_probing: bool, args: &Args) -> Result<Vec<Finding>, CommandError> {
     let flags = Flags { config: args.config.clone(), listen: None, data: args.data.clone() };
-    let config = match load(&Process, &flags) {
+    let config = match load_to_look(&Process, &flags) {
         Ok(config) => config,
         Err(errors) => {
             let wrong = |problem: &_| Finding::new("configuration", State::Wrong, format!("{problem}"));
@@ -96,7 +96,7 @@ fn asked(config: &Config, standing: &Standing) -> Result<BTreeMap<Text, Probe>, 
     let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     let (probes, lessons) = runtime.block_on(ask(config, standing))?;
     if !lessons.is_empty() {
-        let history = history::open(config)?;
+        let history = history::open_to_change(config)?;
         runtime.block_on(history.append(Batch::durable(lessons)))?;
     }
     Ok(probes)
@@ -113,7 +113,7 @@ async fn ask(
     let setup = gateway.map_err(|error| CommandError::bad_input(error.to_string()))?.setup();
     let mut probes = BTreeMap::new();
     let mut lessons = Vec::new();
-    for backend in &config.backends {
+    for backend in config.backends.iter().filter(|backend| backend.lacks.is_none()) {
         if let Some(egress) = setup.egress.get(&backend.name) {
             let probe = probe(backend, egress).await;
             lessons.extend(probe.lessons(backend, standing, now()));
@@ -131,8 +131,15 @@ fn of_configuration(config: &Config) -> Vec<Finding> {
     let file = config.file.as_ref().map_or("no file".to_owned(), |file| file.display().to_string());
     let what = format!("{file}; active: {}", &*config.active);
     let warned = |warning: &_| Finding::new("configuration", State::Doubtful, format!("{warning}"));
+    let missed = |absent: &_| Finding {
+        advice: Some(
+            "set it where `serve`, `run` and `chat` are started; other commands do without".to_owned(),
+        ),
+        ..Finding::new("configuration", State::Wrong, format!("{absent}"))
+    };
     std::iter::once(Finding::new("configuration", State::Well, what))
         .chain(config.warnings.iter().map(warned))
+        .chain(config.absent.iter().map(missed))
         .collect()
 }
 
@@ -142,7 +149,9 @@ fn of_history(config: &Config, error: Option<&CommandError>) -> Finding {
         StoreLocation::Postgres(url) => return of_postgres(url),
     };
     if let Some(error) = error {
-        return Finding::new("history", State::Wrong, format!("{}: {error}", name.display()));
+        let what = format!("{}: {error}", name.display());
+        let advice = error.advice().map(str::to_owned);
+        return Finding { advice, ..Finding::new("history", State::Wrong, what) };
     }
     match std::fs::metadata(name) {
         Ok(metadata) => {
@@ -158,13 +167,24 @@ fn of_history(config: &Config, error: Option<&CommandError>) -> Finding {
 }
 
 fn of_postgres(url: &Secret) -> Finding {
-    let examined = history::open_postgres(url).map_err(CommandError::from).and_then(|opened| {
+    let options = PostgresOptions::default();
+    let opened = Postgres::open_as_it_is(url.expose(), options).map_err(CommandError::from);
+    let examined = opened.and_then(|opened| {
+        let Some(opened) = opened else { return Ok(None) };
         let condition = history::wait(async { Ok(opened.condition().await?) })?;
-        Ok((opened.place(), condition))
+        Ok(Some((opened.place(), condition)))
     });
     let (place, condition) = match examined {
-        Ok(examined) => examined,
-        Err(error) => return Finding::new("history", State::Wrong, format!("PostgreSQL: {error}")),
+        Ok(Some(examined)) => examined,
+        Ok(None) => {
+            let what = "PostgreSQL: no tables yet; the first start makes them".to_owned();
+            return Finding::new("history", State::Note, what);
+        }
+        Err(error) => {
+            let advice = error.advice().map(str::to_owned);
+            let what = format!("PostgreSQL: {error}");
+            return Finding { advice, ..Finding::new("history", State::Wrong, what) };
+        }
     };
     let (size, format) = (condition.bytes.div_ceil(1024), Postgres::FORMAT);
     let what = format!("PostgreSQL {} at {place}: opens; format {format}, {size} KiB", condition.server);
@@ -176,6 +196,10 @@ fn of_postgres(url: &Secret) -> Finding {
 }
 
 fn of_credentials(backend: &Backend) -> Finding {
+    if let Some(lacks) = &backend.lacks {
+        let what = format!("{} at {}, which cannot be asked: {lacks}", backend.dialect, backend.endpoint);
+        return Finding::of_backend(backend, State::Doubtful, what);
+    }
     let credentials = match backend.credential {
         Credential::Key(_) => "with a key",
         Credential::Passthrough => "with the credentials of each client",

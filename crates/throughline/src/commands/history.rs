@@ -10,8 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use throughline_core::ConversationId;
 use throughline_gateway::config::keys::nearest;
-use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load};
-use throughline_gateway::secret::Secret;
+use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load, load_to_look};
 use throughline_store::{
     Conversations, Heading, History, Memory, Paging, Postgres, PostgresOptions, Sqlite, SqliteOptions,
     StoreError, Upkeep,
@@ -24,26 +23,50 @@ const SHORT: usize = 12;
 /// Where it does not pay any more to shorten.
 const MAX_SHORT: usize = 32;
 
-/// Opens the history that the configuration names, and creates it if there is none.
+/// Opens the history that the configuration names, for a command that adds conversations: it is created if there is
+/// none, and brought to this version's schema.
 pub fn open(config: &Config) -> Result<Arc<dyn History>, CommandError> {
     Ok(open_at(&config.store.location)?)
 }
 
-/// Opens the history that the configuration names, to look after it; there must be one.
-pub fn open_existing(config: &Config) -> Result<Arc<dyn Upkeep>, CommandError> {
-    match &config.store.location {
-        StoreLocation::Sqlite(file) if !file.exists() => Err(CommandError::no(format!(
-            "there is no history yet: {}",
-            file.display()
-        ))
-        .hint(
-            "`throughline serve` and `throughline import` make one; --data and `[store] url` say where it is",
-        )),
-        location => open_at(location),
+/// Opens the history that the configuration names to change something in it: one of an older schema is left alone, since
+/// a gateway of that version may be at work on it.
+pub fn open_to_change(config: &Config) -> Result<Arc<dyn History>, CommandError> {
+    match as_it_is(&config.store.location)? {
+        Some(history) => Ok(history),
+        None => open(config),
     }
 }
 
-/// Opens a history, and creates it if there is none.
+/// Opens the history that the configuration names, to look after it; there must be one.
+pub fn open_existing(config: &Config) -> Result<Arc<dyn Upkeep>, CommandError> {
+    as_it_is(&config.store.location)?.ok_or_else(|| {
+        let place = match &config.store.location {
+            StoreLocation::Sqlite(file) => file.display().to_string(),
+            StoreLocation::Postgres(_) => "the database has no tables of ours".to_owned(),
+        };
+        CommandError::no(format!("there is no history yet: {place}")).hint(
+            "`throughline serve` and `throughline import` make one; --data and `[store] url` say where it is",
+        )
+    })
+}
+
+/// Opens a history as it is: nothing is created or brought forward. None if there is none.
+pub fn as_it_is(location: &StoreLocation) -> Result<Option<Arc<dyn Upkeep>>, StoreError> {
+    let opened: Option<Arc<dyn Upkeep>> = match location {
+        StoreLocation::Sqlite(file) => {
+            let opened = Sqlite::open_as_it_is(file, SqliteOptions::default())?;
+            opened.map(|opened| Arc::new(opened) as _)
+        }
+        StoreLocation::Postgres(url) => {
+            let opened = Postgres::open_as_it_is(url.expose(), PostgresOptions::default())?;
+            opened.map(|opened| Arc::new(opened) as _)
+        }
+    };
+    Ok(opened)
+}
+
+/// Opens a history, creates it if there is none, and brings it to this version's schema.
 pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError> {
     match location {
         StoreLocation::Sqlite(file) => {
@@ -53,27 +76,32 @@ pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError
             }
             Ok(Arc::new(Sqlite::open(file, SqliteOptions::default())?))
         }
-        StoreLocation::Postgres(url) => Ok(Arc::new(open_postgres(url)?)),
+        StoreLocation::Postgres(url) => {
+            Ok(Arc::new(Postgres::open(url.expose(), PostgresOptions::default())?))
+        }
     }
 }
 
-/// Opens a history in PostgreSQL.
-pub fn open_postgres(url: &Secret) -> Result<Postgres, StoreError> {
-    Postgres::open(url.expose(), PostgresOptions::default())
-}
-
-/// Opens the history to look at it: where there is none, none is created, and it is empty.
+/// Opens the history to look at it, as it is: where there is none, none is created, and it is empty.
 pub fn open_to_read(config: &Config) -> Result<Arc<dyn History>, CommandError> {
-    match &config.store.location {
-        StoreLocation::Sqlite(file) if !file.exists() => Ok(Arc::new(Memory::new())),
-        _ => open(config),
-    }
+    Ok(match as_it_is(&config.store.location)? {
+        Some(history) => history,
+        None => Arc::new(Memory::new()),
+    })
 }
 
-/// Reads the configuration as the command line has it.
+/// Reads the configuration as the command line has it, for a command that asks no backend: keys need not be there.
 pub fn configured(args: &Args) -> Result<Config, CommandError> {
-    let flags = Flags { config: args.config.clone(), listen: None, data: args.data.clone() };
-    load(&Process, &flags).map_err(|errors| bad_config(&errors))
+    load_to_look(&Process, &flags(args)).map_err(|errors| bad_config(&errors))
+}
+
+/// Reads the configuration as the command line has it, with every key that it refers to.
+pub fn configured_with_keys(args: &Args) -> Result<Config, CommandError> {
+    load(&Process, &flags(args)).map_err(|errors| bad_config(&errors))
+}
+
+fn flags(args: &Args) -> Flags {
+    Flags { config: args.config.clone(), listen: None, data: args.data.clone() }
 }
 
 /// Waits for what a command asks of the history.
@@ -158,6 +186,14 @@ fn beginning(id: &str, length: usize) -> &str {
 
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        Self::store(error.to_string())
+        let hint = matches!(error, StoreError::Older { .. }).then_some(
+            "`throughline store upgrade` brings it forward, and so does starting this version's gateway; \
+             stop older ones first, and take a backup with them",
+        );
+        let error = Self::store(error.to_string());
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
 }

@@ -3,11 +3,11 @@
 use super::history;
 use crate::args::{Args, PruneArgs};
 use crate::exit::CommandError;
-use crate::output::{self, Spinner, counted, json_line};
+use crate::output::{self, Cell, Column, Ink, Spinner, Table, Tone, counted, json_line};
 use throughline_core::ConversationId;
 use throughline_gateway::gateway::now;
 use throughline_gateway::view;
-use throughline_store::{History, Moment, Outworn, Prune, Pruned};
+use throughline_store::{Conversations, Heading, History, Moment, Outworn, Prune, Pruned};
 use throughline_wire::json::Writer;
 
 /// Removes the conversations of these ids.
@@ -24,7 +24,7 @@ pub fn remove(typed: &[String], args: &Args) -> Result<(), CommandError> {
 pub fn run(asked: &PruneArgs, args: &Args) -> Result<(), CommandError> {
     let history = history::open_existing(&history::configured(args)?)?;
     let spinner = Spinner::of("taking conversations out", !args.quiet);
-    let pruned = history::wait(async {
+    let (pruned, headings) = history::wait(async {
         let which = match (&asked.which.older_than, &asked.which.max_size) {
             (Some(age), _) => Outworn::Before(Moment(now().0 - milliseconds(age)?)),
             (_, Some(size)) => Outworn::Beyond(bytes(size)?),
@@ -35,10 +35,43 @@ pub fn run(asked: &PruneArgs, args: &Args) -> Result<(), CommandError> {
             spinner.busy("giving the space back");
             history.shrink().await?;
         }
-        Ok(pruned)
+        let mut headings = Vec::new();
+        if asked.dry_run {
+            for id in &pruned.conversations {
+                headings.extend(history.conversations(Conversations::One(id.clone())).await?.items);
+            }
+        }
+        Ok((pruned, headings))
     })?;
     drop(spinner);
+    if asked.dry_run && !args.json && !args.quiet {
+        let ink = Ink::of_stdout();
+        output::page(&listed(&headings, &ink).shown(&ink), args)?;
+        remark(&pruned, true);
+        return Ok(());
+    }
     tell(&pruned, asked.dry_run, args)
+}
+
+/// Returns what would go, so that it can be told whether that is meant.
+fn listed(headings: &[Heading], ink: &Ink) -> Table<5> {
+    let mut table = Table::new([
+        Column::words("ID"),
+        Column::words("LAST USED"),
+        Column::number("ENTRIES"),
+        Column::number("EXCHANGES").spared(),
+        Column::words("TITLE").down_to(20),
+    ]);
+    for heading in headings {
+        table.push([
+            Cell::new(Tone::Bold, heading.id.as_str()),
+            ink.when(heading.updated).into(),
+            heading.entries.to_string().into(),
+            heading.exchanges.to_string().into(),
+            heading.title.as_deref().unwrap_or("-").into(),
+        ]);
+    }
+    table
 }
 
 async fn found(history: &dyn History, typed: &[String]) -> Result<Vec<ConversationId>, CommandError> {
@@ -58,6 +91,11 @@ fn tell(pruned: &Pruned, dry_run: bool, args: &Args) -> Result<(), CommandError>
     }
     let ids: String = pruned.conversations.iter().map(|id| format!("{id}\n")).collect();
     output::print(&ids)?;
+    remark(pruned, dry_run);
+    Ok(())
+}
+
+fn remark(pruned: &Pruned, dry_run: bool) {
     let would = if dry_run { "would go" } else { "gone" };
     let mut counts = vec![
         counted(pruned.conversations.len() as u64, "conversation", "conversations"),
@@ -68,7 +106,6 @@ fn tell(pruned: &Pruned, dry_run: bool, args: &Args) -> Result<(), CommandError>
         counts.push(counted(pruned.contents, "content", "contents"));
     }
     output::remark(&format!("{} {would}", counts.join(", ")));
-    Ok(())
 }
 
 fn write(writer: &mut Writer, pruned: &Pruned, dry_run: bool) {

@@ -8,7 +8,7 @@ use crate::exit::CommandError;
 use crate::output::{self, Ink, counted};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use throughline_gateway::config::{Config, Flags, Process, load};
+use throughline_gateway::config::{Config, Flags, Process, load_to_look};
 use throughline_gateway::turn::replay::{self, Difference, ReplayError, Replayed, Tape};
 use throughline_gateway::view;
 use throughline_store::History;
@@ -68,7 +68,7 @@ fn impossible(error: &ReplayError) -> CommandError {
 
 fn config_at(path: &Path) -> Result<Config, CommandError> {
     let flags = Flags { config: Some(path.to_owned()), ..Flags::default() };
-    load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))
+    load_to_look(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))
 }
 
 /// Says whether a file is a program, rather than a configuration.

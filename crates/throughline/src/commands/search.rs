@@ -7,43 +7,76 @@ use crate::output::{self, Ink, json_lines};
 use throughline_core::{Outcome, Text};
 use throughline_gateway::gateway::now;
 use throughline_gateway::view;
-use throughline_store::{Hit, KeptKind, Moment, Paging, Search};
+use throughline_store::{Cursor, History, Hit, KeptKind, Moment, Page, Paging, Search, StoreError};
 
 /// Searches. Nothing found is the answer "no".
 pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
+    let is_narrowed = asked.failed
+        || [&asked.tool, &asked.path, &asked.command, &asked.conversation].iter().any(|it| it.is_some());
+    if asked.query.is_none() && !is_narrowed {
+        return Err(CommandError::bad_input("there is nothing to search for")
+            .hint("give words, or --tool, --path, --command, --failed or --conversation"));
+    }
     let history = history::open_to_read(&history::configured(args)?)?;
-    let page = history::wait(async {
-        let conversation = match &asked.conversation {
-            Some(typed) => Some(history::find(&*history, typed).await?),
-            None => None,
-        };
-        let search = Search {
-            words: asked.query.clone(),
-            tool: asked.tool.as_deref().map(Text::from),
-            failed: asked.failed,
-            conversation,
-            since: moment("--since", asked.since.as_deref())?,
-            until: moment("--until", asked.until.as_deref())?,
-            paging: Paging::first(asked.limit),
-            ..Search::default()
-        };
-        Ok(history.search(search).await?)
-    })?;
+    let page = history::wait(async { found(&*history, asked).await })?;
     if page.items.is_empty() {
         return Err(CommandError::no("nothing was found")
             .hint("all words must occur; test* stands for words that begin so, and fewer words find more"));
     }
     if args.json {
-        return output::print(&json_lines(&page.items, view::write_hit));
+        output::print(&json_lines(&page.items, view::write_hit))?;
+        remark_on_more(&page, args);
+        return Ok(());
     }
     let ink = Ink::of_stdout();
     let short = history::short(page.items.iter().map(|hit| &hit.conversation), &ink);
-    let hit = |hit: &Hit| shown(hit, &short(&hit.conversation), &asked.query, &ink);
+    let words = asked.query.as_deref().unwrap_or_default();
+    let hit = |hit: &Hit| shown(hit, &short(&hit.conversation), words, &ink);
     output::page(&page.items.iter().map(hit).collect::<String>(), args)?;
-    if page.next.is_some() && !args.quiet {
-        output::remark("there is more; --limit shows it");
-    }
+    remark_on_more(&page, args);
     Ok(())
+}
+
+/// Searches until there is a page full, or nothing more.
+async fn found(history: &dyn History, asked: &SearchArgs) -> Result<Page<Hit>, CommandError> {
+    let conversation = match &asked.conversation {
+        Some(typed) => Some(history::find(history, typed).await?),
+        None => None,
+    };
+    let after = asked.after.as_deref().map(|after| Cursor(Text::from(after)));
+    let mut search = Search {
+        words: asked.query.clone().unwrap_or_default(),
+        tool: asked.tool.as_deref().map(Text::from),
+        path: asked.path.clone(),
+        command: asked.command.clone(),
+        failed: asked.failed,
+        conversation,
+        since: moment("--since", asked.since.as_deref())?,
+        until: moment("--until", asked.until.as_deref())?,
+        paging: Paging { after, limit: asked.limit },
+        ..Search::default()
+    };
+    let mut found = Page::default();
+    loop {
+        let page = history.search(search.clone()).await.map_err(|error| match error {
+            StoreError::BadCursor(_) => CommandError::bad_input(format!("--after: {error}")),
+            error => error.into(),
+        })?;
+        found.items.extend(page.items);
+        search.paging.limit =
+            asked.limit.saturating_sub(u32::try_from(found.items.len()).unwrap_or(u32::MAX));
+        search.paging.after = page.next.clone();
+        if page.next.is_none() || search.paging.limit == 0 {
+            return Ok(Page { next: page.next, ..found });
+        }
+    }
+}
+
+/// Says how to see more, on standard error and so with `--json` too.
+fn remark_on_more(page: &Page<Hit>, args: &Args) {
+    if let (Some(next), false) = (&page.next, args.quiet) {
+        output::remark(&format!("there is more: --after {} goes on", next.0));
+    }
 }
 
 /// Reads what a flag says about when.
@@ -63,7 +96,11 @@ fn shown(hit: &Hit, conversation: &str, query: &str, ink: &Ink) -> String {
     let kind = ink.bold(view::found_name(hit.kind));
     let tool = hit.tool.as_deref().map(|tool| format!(" {}", ink.tame(tool))).unwrap_or_default();
     let outcome = match hit.kind {
-        KeptKind::Returned(Outcome::Ok) | KeptKind::Said(_) | KeptKind::Thought => String::new(),
+        KeptKind::Returned(Outcome::Ok) => match hit.exit_code {
+            Some(code) if code != 0 => format!(" {}", ink.bad(&format!("exit code {code}"))),
+            _ => String::new(),
+        },
+        KeptKind::Said(_) | KeptKind::Thought => String::new(),
         KeptKind::Returned(outcome) => format!(" {}", ink.bad(view::outcome_name(outcome))),
         KeptKind::Called | KeptKind::Other => String::new(),
     };

@@ -3,12 +3,14 @@
 use super::{history, prune};
 use crate::args::{Args, StoreAction};
 use crate::exit::CommandError;
-use crate::output::{self, Bar, Cell, Column, Ink, Table, Tone, Unit, bytes, counted};
+use crate::output::{self, Bar, Cell, Column, Ink, Table, Tone, Unit, bytes, counted, json_line};
 use std::path::Path;
 use std::sync::Arc;
 use throughline_gateway::config::{StoreLocation, Surroundings};
 use throughline_gateway::secret::{Secret, SecretRef};
-use throughline_store::{Checkup, Inventory, Moment, Stats, Upkeep, Volume, Watch, copy};
+use throughline_store::{
+    Checkup, Inventory, Moment, Postgres, Sqlite, Stats, StoreError, Upkeep, Volume, Watch, copy,
+};
 use throughline_wire::json::Writer;
 
 /// How many findings are printed.
@@ -22,6 +24,40 @@ pub fn run(action: &StoreAction, args: &Args) -> Result<(), CommandError> {
         StoreAction::Backup { file } => back_up(file, args),
         StoreAction::Migrate { to, from } => migrate(to, from.as_deref(), args),
         StoreAction::Prune(asked) => prune::run(asked, args),
+        StoreAction::Upgrade => upgrade(args),
+    }
+}
+
+/// Brings the history to the schema of this version.
+fn upgrade(args: &Args) -> Result<(), CommandError> {
+    let config = history::configured(args)?;
+    let location = &config.store.location;
+    let found = match history::as_it_is(location) {
+        Err(StoreError::Older { found, .. }) => {
+            drop(history::open_at(location)?);
+            Some(found)
+        }
+        _ => {
+            drop(history::open_existing(&config)?);
+            None
+        }
+    };
+    let now = match location {
+        StoreLocation::Sqlite(_) => Sqlite::FORMAT,
+        StoreLocation::Postgres(_) => Postgres::FORMAT,
+    };
+    if args.json {
+        return output::print(&json_line(|writer| {
+            writer.begin_object();
+            writer.field_uint("from", found.unwrap_or(now).into());
+            writer.field_uint("to", now.into());
+            writer.end_object();
+        }));
+    }
+    match found {
+        _ if args.quiet => Ok(()),
+        Some(found) => output::print(&format!("the history was brought from schema {found} to {now}\n")),
+        None => output::print(&format!("the history has schema {now} already\n")),
     }
 }
 
@@ -185,6 +221,16 @@ fn written_stats(stats: &Stats) -> String {
 }
 
 fn back_up(file: &Path, args: &Args) -> Result<(), CommandError> {
+    let name = file.display();
+    if file.exists() {
+        return Err(CommandError::bad_input(format!("{name}: there is something already"))
+            .hint("a backup is never written over another; give it a name of its own"));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(CommandError::bad_input(format!("{name}: there is no directory {}", folder.display()))
+            .hint("make it first, or name another"));
+    }
     let history = history::open_existing(&history::configured(args)?)?;
     let bar = Bar::new(!args.quiet, Unit::Count);
     let copied = history::wait(async { Ok(history.back_up(file, watch(&bar)).await?) });
@@ -217,7 +263,12 @@ fn migrate(to: &str, from: Option<&str>, args: &Args) -> Result<(), CommandError
         return Err(CommandError::no(format!("there is no history: {}", file.display()))
             .hint("--from names another one; without it, the one that the configuration names is copied"));
     }
-    let (source, target) = (history::open_at(&from)?, history::open_at(&to)?);
+    let missing = || {
+        CommandError::no("there is no history to copy")
+            .hint("--from names another one; without it, the one that the configuration names is copied")
+    };
+    let source = history::as_it_is(&from)?.ok_or_else(missing)?;
+    let target = history::open_at(&to)?;
     let bar = Bar::new(!args.quiet, Unit::Count);
     let copied = history::wait(copied(&source, &target, &bar));
     bar.clear();

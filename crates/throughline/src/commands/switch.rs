@@ -19,7 +19,7 @@ use throughline_wire::json::Writer;
 pub fn run(asked: &UseArgs, args: &Args) -> Result<(), CommandError> {
     let config = history::configured(args)?;
     let pick = asked.backend.as_deref().map(|typed| chosen(&config, typed)).transpose()?;
-    let history = history::open(&config)?;
+    let history = history::open_to_change(&config)?;
     let scope = history::wait(async {
         let scope = match &asked.conversation {
             Some(typed) => Scope::Conversation(history::find(&*history, typed).await?),

@@ -169,3 +169,42 @@ fn every_variable_and_provider_is_documented() {
     }
     ["THROUGHLINE_CONFIG", "THROUGHLINE_DATA"].into_iter().for_each(mentions);
 }
+
+#[test]
+fn a_key_that_is_not_set_stops_only_what_asks_a_backend() {
+    let backend = "[[backends]]\nname = \"far\"\ndialect = \"chat\"\nbase_url = \"https://example.com/v1\"\n";
+    let place = Place::new("unset").with(&format!("{backend}api_key = \"env:UNSET_KEY\"\n"));
+    let data = ["--data", "data"];
+    let run = |args: &[&str]| place.run(&[args, &data].concat(), &[]);
+    for (args, code) in [
+        (vec!["ls"], 0),
+        (vec!["config", "show"], 0),
+        (vec!["env", "codex"], 0),
+        (vec!["use", "far"], 0),
+        (vec!["store", "stats"], 0),
+        (vec!["store", "check"], 0),
+        (vec!["backends"], 0),
+        (vec!["search", "anything"], 1),
+        (vec!["show", "nothing"], 1),
+        (vec!["doctor"], 1),
+    ] {
+        let run = run(&args);
+        assert_eq!(run.code, code, "{args:?}: {}{}", run.stdout, run.stderr);
+    }
+    assert!(run(&["backends"]).stdout.contains("far cannot be asked: the variable UNSET_KEY is not set"));
+    let told = json(&run(&["backends", "--json"]).stdout);
+    assert_eq!(told["backends"][0]["lacks"], "the variable UNSET_KEY is not set");
+    let shown = run(&["config", "show"]);
+    assert!(
+        shown.stderr.contains("backends[0].api_key: the variable UNSET_KEY is not set"),
+        "{}",
+        shown.stderr
+    );
+    let doctor = run(&["doctor", "--probe"]);
+    assert!(doctor.stdout.contains("UNSET_KEY is not set") && doctor.code == 1, "{}", doctor.stdout);
+    for args in [vec!["serve", "--listen", "127.0.0.1:0"], vec!["run", "a task"], vec!["config", "check"]] {
+        let run = run(&args);
+        let named = run.stderr.contains("the variable UNSET_KEY is not set");
+        assert!(run.code == 2 && named, "{args:?}: {} {}", run.code, run.stderr);
+    }
+}

@@ -244,3 +244,11 @@ impl Drop for Simulated {
         let _ = self.child.wait();
     }
 }
+
+#[test]
+fn the_versions_of_the_schema_are_those_of_the_code() {
+    let page = std::fs::read_to_string(root().join("docs/history.md")).unwrap();
+    let (sqlite, postgres) = (throughline_store::Sqlite::FORMAT, throughline_store::Postgres::FORMAT);
+    let told = format!("`PRAGMA user_version` (now {sqlite}) or the table `format` (now {postgres})");
+    assert!(page.contains(&told), "docs/history.md does not say: {told}");
+}

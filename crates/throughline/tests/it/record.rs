@@ -290,6 +290,68 @@ fn the_same_over_http() {
     assert_eq!(served.http("GET", "/api/conversations?after=x", "").0, 400);
 }
 
+/// A conversation in which a command failed, as tools of ours tell it.
+fn failed_command(served: &Served) -> String {
+    let call = json!({"id": "c1", "type": "function", "function": {
+        "name": "bash", "arguments": "{\"command\":\"cargo test --workspace\",\"workdir\":\"crates/store\"}"
+    }});
+    let result = r#"{"stdout":"","stderr":"it broke","exit_code":101}"#;
+    let messages = [
+        json!({"role": "user", "content": "Run the tests."}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": result}),
+    ];
+    served.say(&messages).2
+}
+
+#[test]
+fn what_tools_did_is_found_by_what_they_did_it_to() {
+    let served = Served::start("filters");
+    served.talk();
+    let failed = failed_command(&served);
+    let found = |args: &[&str]| served.lines(&[&["search"], args, &["--json"]].concat()).len();
+    assert_eq!(found(&["--tool", "Bash"]), 2, "by any of its names");
+    assert_eq!(found(&["--command", "cargo test"]), 2);
+    assert_eq!(found(&["broke", "--command", "cargo te*"]), 1);
+    assert_eq!(found(&["--path", "crates/store"]), 2);
+    assert_eq!(found(&["--path", "marmot.rs"]), 2);
+    assert_eq!(found(&["--failed"]), 1, "a command that failed");
+    let shown = served.shown(&["search", "--failed"]);
+    assert!(shown.contains("returned bash exit code 101"), "{shown}");
+    let pairs = served.shown(&["show", &failed, "--view", "pairs"]);
+    assert!(pairs.contains("bash  exit code 101") && !pairs.contains("  ok  "), "{pairs}");
+    let full = served.shown(&["show", &failed, "--view", "full"]);
+    assert!(full.contains("returned ok, exit code 101 [c1]"), "{full}");
+
+    let first = served.run(&["search", "--tool", "bash", "--limit", "1", "--json"]);
+    let place = first.stderr.split("--after ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let second = served.run(&["search", "--tool", "bash", "--limit", "1", "--json", "--after", place]);
+    assert_eq!((second.code, second.stdout.lines().count(), second.stderr.as_str()), (0, 1, ""));
+    assert_ne!(first.stdout, second.stdout);
+    for args in [
+        &["search"][..],
+        &["search", "x", "--after", "nowhere"],
+        &["search", "x", "--limit", "0"],
+        &["ls", "--limit", "0"],
+    ] {
+        let run = served.run(args);
+        assert_eq!(run.code, 2, "{args:?}: {}", run.stderr);
+    }
+
+    let hits = |query: &str| served.get(&format!("/api/search?{query}"))["hits"].as_array().unwrap().clone();
+    assert_eq!(hits("command=cargo%20test").len(), 2);
+    assert_eq!(hits("failed=true")[0]["exit_code"], 101);
+    assert_eq!(hits("path=marmot.rs&q=").len(), 2);
+    let whole = served.get(&format!("/api/conversations/{failed}?preview=10"));
+    assert_eq!(whole["entries"][2]["exit_code"], 101, "{whole}");
+    for (query, param) in [("failed=maybe", "failed"), ("q=x&limit=0", "limit"), ("q=x&tol=bash", "tol")] {
+        let (status, _, body) = served.http("GET", &format!("/api/search?{query}"), "");
+        assert_eq!((status, &body["error"]["param"]), (400, &param.into()), "{query}: {body}");
+    }
+    assert_eq!(served.http("GET", "/api/conversations?limit=0", "").0, 400);
+    assert_eq!(served.http("GET", "/api/backends?x", "").0, 400);
+}
+
 #[test]
 fn the_record_and_the_switch_are_behind_the_same_door() {
     let served = Served::start("door");

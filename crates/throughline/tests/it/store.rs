@@ -16,7 +16,10 @@ fn a_history_is_checked_counted_and_copied_while_it_is_served() {
 
     let copied = served.shown(&["store", "backup", "copy.db"]);
     assert!(copied.starts_with("copy.db: "), "{copied}");
-    assert_eq!(served.run(&["store", "backup", "copy.db"]).code, 4, "nothing is written over");
+    for (target, told) in [("copy.db", "never written over"), ("missing/x.db", "make it first")] {
+        let refused = served.run(&["store", "backup", target]);
+        assert!(refused.code == 2 && refused.stderr.contains(told), "{target}: {}", refused.stderr);
+    }
     let moved: Value =
         serde_json::from_str(&served.shown(&["store", "migrate", "--to", "sqlite:moved.db", "--json"]))
             .unwrap();
@@ -26,7 +29,8 @@ fn a_history_is_checked_counted_and_copied_while_it_is_served() {
     assert!(again.stderr.contains("there is a history already"), "{}", again.stderr);
 
     let dry = served.shown(&["store", "prune", "--older-than", "0m", "--dry-run"]);
-    assert_eq!(dry.trim(), id);
+    let (head, row) = dry.trim().split_once('\n').unwrap();
+    assert!(head.starts_with("ID") && row.starts_with(&id) && row.contains("marmot"), "{dry}");
     assert_eq!(served.shown(&["rm", &id]).trim(), id);
     assert_eq!(served.run(&["rm", &id]).code, 1);
     let (_, anew) = served.talk();
@@ -66,4 +70,47 @@ fn what_cannot_be_meant_is_refused() {
         assert_eq!(served.run(args).code, 2, "{args:?}");
     }
     assert_eq!(served.run(&["store", "prune", "--conversation", "nobody"]).code, 1);
+}
+
+#[test]
+fn a_history_of_an_older_version_is_brought_forward_only_by_whoever_may() {
+    let served = Served::start("older");
+    served.talk();
+    served.shown(&["store", "backup", "data/older.db"]);
+    let format = throughline_store::Sqlite::FORMAT;
+    let file = Connection::open(served.folder.join("data/older.db")).unwrap();
+    file.pragma_update(None, "user_version", format - 1).unwrap();
+    let version = || file.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).unwrap();
+    let config = "[[backends]]\nname = \"one\"\ndialect = \"chat\"\nbase_url = \"sim:\"\napi_key = \"none\"\n\
+                  [store]\nurl = \"sqlite:older.db\"\n";
+    std::fs::write(served.folder.join("older.toml"), config).unwrap();
+    let run = |args: &[&str]| served.run(&[args, &["--config", "older.toml"]].concat());
+    for args in [
+        &["ls"][..],
+        &["search", "a"],
+        &["show", "a"],
+        &["replay", "a"],
+        &["backends"],
+        &["use", "one"],
+        &["rm", "a"],
+        &["store", "stats"],
+        &["store", "check"],
+    ] {
+        let run = run(args);
+        assert_eq!(run.code, 4, "{args:?}: {}{}", run.stdout, run.stderr);
+        assert!(
+            run.stderr.contains("`throughline store upgrade` brings it forward"),
+            "{args:?}: {}",
+            run.stderr
+        );
+    }
+    assert_eq!(run(&["doctor"]).code, 1);
+    assert_eq!(version(), format - 1, "none of them changed it");
+    let upgraded = run(&["store", "upgrade"]);
+    let told = format!("the history was brought from schema {} to {format}\n", format - 1);
+    assert_eq!((upgraded.stdout, upgraded.code), (told, 0), "{}", upgraded.stderr);
+    assert_eq!(version(), format);
+    assert_eq!(run(&["store", "check"]).code, 0);
+    let again: Value = serde_json::from_str(&run(&["store", "upgrade", "--json"]).stdout).unwrap();
+    assert_eq!((&again["from"], &again["to"]), (&format.into(), &format.into()));
 }

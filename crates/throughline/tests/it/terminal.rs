@@ -51,6 +51,7 @@ fn json_is_lines_of_objects_with_the_fields_that_the_page_promises() {
         ("store check", &["store", "check"]),
         ("store backup", &["store", "backup", "copy.db"]),
         ("store migrate", &["store", "migrate", "--to", "sqlite:moved.db"]),
+        ("store upgrade", &["store", "upgrade"]),
         ("store prune", &["store", "prune", "--older-than", "9d"]),
         ("export -o", &["export", id, "--to", "chat", "-o", "chat.json"]),
         ("rm", &["rm", id]),
@@ -175,11 +176,16 @@ fn exit_codes_are_documented_and_mean_the_same_everywhere() {
         (2, &["env", "codx"], "did you mean `codex`?"),
         (2, &["lss"], "similar subcommand exists: 'ls'"),
         (2, &["ls", "--config", "nope.toml"], "nope.toml"),
-        (4, &["store", "backup", "data/history.db"], "history.db"),
+        (2, &["store", "backup", "data/history.db"], "never written over"),
+        (4, &["ls", "--config", "garbage.toml"], "restore it from a backup"),
     ];
     let elsewhere = "[[backends]]\nname = \"one\"\ndialect = \"chat\"\nbase_url = \"sim:\"\napi_key = \"none\"\n\
                      [store]\nurl = \"sqlite:none/at/all.db\"\n";
     std::fs::write(served.folder.join("elsewhere.toml"), elsewhere).unwrap();
+    let garbage = elsewhere.replace("none/at/all.db", "garbage.db");
+    std::fs::write(served.folder.join("garbage.toml"), garbage).unwrap();
+    std::fs::write(served.folder.join("data/garbage.db"), "this is no database, whatever its name says")
+        .unwrap();
     for (code, args, said) in cases {
         let run = served.run(args);
         assert_eq!(run.code, *code, "{args:?}: {}", run.stderr);

@@ -93,11 +93,26 @@ fn write_operation(writer: &mut Writer, operation: &Operation) {
     writer.end_object();
 }
 
+/// Returns the names of what may stand behind the `?` at a path.
+pub fn parameters(method: &str, path: &str) -> Vec<&'static str> {
+    // Whoever asks for the head alone asks for the same.
+    let method = if method == "HEAD" { "GET" } else { method };
+    let fits = |template: &str| {
+        let is_same = |(known, given): (&str, &str)| known.starts_with('{') || known == given;
+        template.split('/').count() == path.split('/').count()
+            && template.split('/').zip(path.split('/')).all(is_same)
+    };
+    let is_it =
+        |operation: &&Operation| fits(operation.path) && operation.method.eq_ignore_ascii_case(method);
+    let operation = OPERATIONS.iter().find(is_it);
+    operation.map(|operation| operation.parameters.iter().map(|each| each.name).collect()).unwrap_or_default()
+}
+
 fn write_parameter(writer: &mut Writer, place: &str, name: &str, meaning: &str) {
     writer.begin_object();
     writer.field_str("name", name);
     writer.field_str("in", place);
-    writer.field_bool("required", place == "path" || name == "q");
+    writer.field_bool("required", place == "path");
     if !meaning.is_empty() {
         writer.field_str("description", meaning);
     }

@@ -123,9 +123,14 @@ pub static OPERATIONS: &[Operation] = &[
     },
     Operation {
         parameters: &[
-            parameter("q", "words; all must occur"),
-            parameter("tool", "only what this tool was given or returned"),
-            parameter("failed", "only failures"),
+            parameter("q", "words; all must occur. Not needed where something else narrows the search"),
+            parameter("tool", "only what this tool was given or returned, by any of its names"),
+            parameter(
+                "path",
+                "only calls that name such a path, and their results; words side by side, * at the end",
+            ),
+            parameter("command", "only calls that run such a command, and their results; likewise"),
+            parameter("failed", "true: only failures, and commands that ended with another exit code than 0"),
             parameter("conversation", "only this conversation"),
             parameter(
                 "since",

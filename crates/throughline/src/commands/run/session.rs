@@ -66,7 +66,7 @@ const INSTRUCTIONS: &str = "You work in a directory on the user's machine, with 
 impl Session {
     /// Opens everything that turns need.
     pub async fn open(asked: &TalkArgs, args: &Args, console: Arc<Console>) -> Result<Self, CommandError> {
-        let config = history::configured(args)?;
+        let config = history::configured_with_keys(args)?;
         // Before anything is written: a turn that nobody can answer is not worth a record.
         asked.backend.as_deref().map(|typed| switch::chosen(&config, typed)).transpose()?;
         let cwd = asked.cwd.clone().unwrap_or_else(|| PathBuf::from("."));

@@ -11,7 +11,7 @@ use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
 use throughline_core::{ConversationId, EntryId, Handover, Kind, Role, Said, Text, Thought};
 use throughline_gateway::turn::compose;
-use throughline_gateway::view::{self, Pair};
+use throughline_gateway::view::{self, Pair, Tools};
 use throughline_store::{Conversations, Entries, History, Kept};
 
 /// Prints a conversation.
@@ -42,9 +42,12 @@ async fn body(
     Ok(match (wanted, json) {
         (View::Pairs, true) => json_lines(&view::pairs(&kept), view::write_pair),
         (View::Pairs, false) => view::pairs(&kept).iter().map(|pair| pair_shown(pair, ink)).collect(),
-        (View::Talk, true) => json_lines(&talk(&kept), |writer, kept| view::write_entry(writer, kept)),
+        (View::Talk, true) => json_lines(&talk(&kept), |writer, kept| view::write_entry(writer, kept, None)),
         (View::Talk, false) => talk(&kept).iter().map(|kept| said(kept, ink)).collect(),
-        (_, true) => json_lines(&kept, view::write_entry),
+        (_, true) => {
+            let tools = Tools::of(&kept);
+            json_lines(&kept, |writer, kept| view::write_entry(writer, kept, tools.exit_code(&kept.entry)))
+        }
         (_, false) => full(&kept, ink),
     })
 }
@@ -85,18 +88,19 @@ fn said(kept: &Kept, ink: &Ink) -> String {
 fn full(kept: &[Kept], ink: &Ink) -> String {
     let mut text = String::new();
     let mut before = None;
+    let tools = Tools::of(kept);
     for each in kept {
         if before.is_some() && each.parent.as_ref() != before {
             let parent = each.parent.as_ref().map_or("the beginning", EntryId::as_str);
             text.push_str(&format!("{}\n", ink.dim(&format!("-- a branch, behind {parent}"))));
         }
-        text.push_str(&entry_shown(each, ink));
+        text.push_str(&entry_shown(each, tools.exit_code(&each.entry), ink));
         before = Some(&each.id);
     }
     text
 }
 
-fn entry_shown(kept: &Kept, ink: &Ink) -> String {
+fn entry_shown(kept: &Kept, exit_code: Option<i32>, ink: &Ink) -> String {
     let (label, content) = match &kept.entry.kind {
         Kind::Said(said) => (ink.bold(view::role_name(said.role)), view::text_of(&said.parts)),
         Kind::Thought(thought) => (ink.bold("thought"), thought_text(thought)),
@@ -106,9 +110,12 @@ fn entry_shown(kept: &Kept, ink: &Ink) -> String {
         ),
         Kind::Returned(returned) => {
             let call = returned.call_id.as_deref().unwrap_or("no id");
-            let label = format!("returned {} [{call}]", view::outcome_name(returned.outcome));
+            let outcome = view::outcome_name(returned.outcome);
+            let code = exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+            let label = format!("returned {outcome}{code} [{call}]");
             let label = ink.tame(&label);
-            let label = if returned.outcome.is_error() { ink.bad(&label) } else { ink.bold(&label) };
+            let has_failed = returned.outcome.is_error() || exit_code.is_some_and(|code| code != 0);
+            let label = if has_failed { ink.bad(&label) } else { ink.bold(&label) };
             (label, view::text_of(&returned.parts))
         }
         Kind::HandedOver(handover) => (ink.bold("handed over"), handover_text(handover)),
@@ -147,8 +154,11 @@ fn thought_text(thought: &Thought) -> String {
 }
 
 fn pair_shown(pair: &Pair<'_>, ink: &Ink) -> String {
-    let state = view::state_name(pair.state);
-    let state = if state == "ok" { ink.good(state) } else { ink.bad(state) };
+    let state = match (view::state_name(pair.state), pair.exit_code()) {
+        ("ok", Some(code)) if code != 0 => ink.bad(&format!("exit code {code}")),
+        ("ok", _) => ink.good("ok"),
+        (state, _) => ink.bad(state),
+    };
     let call = pair.call.and_then(|kept| kept.entry.as_call());
     let returned = pair.result.and_then(|kept| kept.entry.as_return());
     let name = call.map(|call| &call.name).or_else(|| returned.and_then(|returned| returned.name.as_ref()));
