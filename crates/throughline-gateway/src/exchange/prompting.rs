@@ -288,7 +288,7 @@ impl Prompted {
             let from = handover.from.as_ref().map_or_else(
                 || "nobody".to_owned(),
                 // Where the backend is the same, it is its model that is another.
-                |from| match from.backend == handover.to.backend {
+                |from| match from.backend == handover.to.backend && handover.continues.is_none() {
                     true => format!("{}/{}", from.backend, from.model),
                     false => from.backend.to_string(),
                 },
