@@ -150,7 +150,7 @@ async fn every_view_shows_what_was_kept() {
     assert!(scene.text(".timeline").await.contains("Find out why"));
     scene.browser.until("document.querySelectorAll('.switch').length === 2").await;
     let switch = scene.text(".switch").await;
-    assert!(switch.contains("alpha → beta") && switch.contains("the request chose it"), "{switch}");
+    assert!(switch.contains("alpha → beta") && switch.contains("the request asks for beta"), "{switch}");
     assert!(scene.browser.value("document.title").await.as_str().unwrap().starts_with("The bakery"));
     scene.picture("timeline").await;
     costs_are_added_up(&mut scene).await;
