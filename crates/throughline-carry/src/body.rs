@@ -4,8 +4,8 @@ use crate::fit::ask;
 use crate::{Damage, Facts, Piece, Spot, Told};
 use std::collections::BTreeMap;
 use throughline_core::{
-    Ask, Dialect, Entry, ForeignReasoning, Input, Kind, Place, Report, Role, Rules, Target, Text, Tool,
-    ToolForm, joined_text, prepare,
+    Action, Ask, Dialect, Entry, ForeignReasoning, Input, Kind, Place, Report, Role, Rules, Target, Text,
+    Tool, ToolForm, joined_text, prepare,
 };
 use throughline_wire::{decode_request, encode_request};
 
@@ -34,13 +34,20 @@ pub fn write_body(dialect: Dialect, told: &[Told], model: Option<Text>) -> (Stri
         place: told.number.map(|message| Place { message, block: None }),
         ..told.entry.clone()
     };
-    let entries: Vec<Entry> = told[from..].iter().map(placed).collect();
+    // Instructions hold for a request and are not said in it: the latest ones stand at its head.
+    let standing: Vec<&Told> = told.iter().filter(|told| told.entry.is_standing()).collect();
+    let said = told[from..].iter().filter(|told| !told.entry.is_standing());
+    let entries: Vec<Entry> = standing.last().copied().into_iter().chain(said).map(placed).collect();
     let tools = declared(&entries);
     let last = told.iter().rev().find_map(|told| Some(told.entry.origin.as_ref()?.model.clone()));
     let model = model.or(last).or(Some(Text::from_static("unknown")));
     let ask = Ask { tools, model, ..ask(entries, dialect) };
     let target = Target { foreign_reasoning: ForeignReasoning::AsText, ..Target::new(&rules) };
     let (prompt, mut report) = prepare(&ask, &target);
+    for outdated in standing.iter().rev().skip(1) {
+        let place = outdated.number.map(|message| Place { message, block: None });
+        report.entry(Action::Dropped, place, "later instructions hold in their place");
+    }
     let body = encode_request(&prompt, &mut report);
     report.sort();
     (body, report)

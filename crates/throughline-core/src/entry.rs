@@ -273,6 +273,27 @@ impl Entry {
         }
     }
 
+    /// Says whether these are instructions, which stand beside the conversation and not in it.
+    #[must_use]
+    pub fn is_standing(&self) -> bool {
+        self.as_said().is_some_and(|said| said.standing)
+    }
+
+    /// Says whether these are instructions that the latest ones of `before` say already.
+    ///
+    /// Who leaves the history to others still says with each request what holds for it; that makes it one thing said,
+    /// and not one for each request.
+    #[must_use]
+    pub fn restates<'e>(&self, before: impl DoubleEndedIterator<Item = &'e Self>) -> bool {
+        let Some(said) = self.as_said().filter(|said| said.standing) else { return false };
+        let in_force = before.rev().find(|entry| entry.is_standing()).and_then(Self::as_said);
+        let contents = |part: &Part| part.content.clone();
+        let same = |other: &Said| {
+            other.role == said.role && other.parts.iter().map(contents).eq(said.parts.iter().map(contents))
+        };
+        in_force.is_some_and(same)
+    }
+
     /// Returns the call, if this is one.
     #[must_use]
     pub fn as_call(&self) -> Option<&Call> {

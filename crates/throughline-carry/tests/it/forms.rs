@@ -49,6 +49,29 @@ fn a_body_begins_with_the_last_summary() {
 }
 
 #[test]
+fn instructions_are_at_the_head_of_a_body_wherever_they_came() {
+    let standing = |text: &str| {
+        let parts = vec![Part::text(text)];
+        Entry::new(Kind::Said(Said { role: Role::System, parts, standing: true }))
+    };
+    let mut entries: Vec<Entry> = told().into_iter().map(|told| told.entry).collect();
+    entries.insert(0, standing("be brief"));
+    // Behind the call, with its result.
+    entries.insert(3, standing("be long"));
+    let numbered = (0..).zip(entries).map(|(number, entry)| Told { entry, at: 0, number: Some(number) });
+    let history: Vec<Told> = numbered.collect();
+    for dialect in Dialect::ALL {
+        let (body, report) = write_body(dialect, &history, None);
+        assert!(body.contains("be long") && !body.contains("be brief"), "{dialect}: {body}");
+        assert!(body.find("be long") < body.find("fenced") || dialect == Dialect::Messages, "{body}");
+        assert!(!body.contains("System message"), "{dialect}: {body}");
+        let told: Vec<&str> = report.changes.iter().map(|change| &*change.reason).collect();
+        assert!(told.contains(&"later instructions hold in their place"), "{dialect}: {told:?}");
+        assert!(!told.iter().any(|reason| reason.contains("did not follow")), "{dialect}: {told:?}");
+    }
+}
+
+#[test]
 fn a_document_shows_each_call_with_its_result_in_a_fence_that_holds() {
     let text = write_markdown("A title", &told());
     assert!(text.starts_with("# A title\n"), "{text}");

@@ -127,8 +127,7 @@ impl Footing {
 /// Takes out of a rendered history what stands before the new entries, which alone have a place in the
 /// request; fails where something without a place came in between, since nobody knows then what is new.
 pub fn cut(entries: &mut Vec<Entry>) -> bool {
-    let is_standing = |entry: &Entry| entry.as_said().is_some_and(|said| said.standing);
-    let Some(first) = entries.iter().position(|entry| entry.place.is_some() && !is_standing(entry)) else {
+    let Some(first) = entries.iter().position(|entry| entry.place.is_some() && !entry.is_standing()) else {
         return false;
     };
     if entries[first..].iter().any(|entry| entry.place.is_none()) {
@@ -137,7 +136,7 @@ pub fn cut(entries: &mut Vec<Entry>) -> bool {
     let mut at = 0;
     entries.retain(|entry| {
         at += 1;
-        at > first || is_standing(entry)
+        at > first || entry.is_standing()
     });
     true
 }

@@ -44,6 +44,7 @@ pub use handover::CONTINUE_HEADER;
 pub use identity::{CONVERSATION_HEADER, conversation_mark};
 pub use known::Knowledge;
 pub use place::SIDE_QUESTIONS;
+pub(crate) use place::restated;
 pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
 pub(crate) use recollection::{lines, snippets};
 pub(crate) use record::REFUSED;

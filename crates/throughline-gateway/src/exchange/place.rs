@@ -131,9 +131,12 @@ pub async fn place(
     let mut placed = match (&ask.previous, &ask.conversation) {
         (Some(_), Some(_)) => return Err(PlaceError::TwoPasts),
         (Some(previous), None) => {
-            behind_response(history, previous, ask, past.remembered == Some(previous)).await?
+            let is_remembered = past.remembered == Some(previous);
+            behind_response(history, previous, ask, is_remembered, privacy).await?
         }
-        (None, Some(conversation)) => behind_conversation(history, conversation, ask, past.behind).await?,
+        (None, Some(conversation)) => {
+            behind_conversation(history, conversation, ask, past.behind, privacy).await?
+        }
         (None, None) => {
             let compacted = match claim {
                 Claim::Nothing => compact::conversation_of(history, ask).await?,
@@ -178,6 +181,7 @@ async fn behind_conversation(
     id: &Text,
     ask: &Ask,
     behind: Option<&EntryId>,
+    privacy: &Privacy,
 ) -> Result<Placed, PlaceError> {
     let located = history.locate(Locate::Conversation(ConversationId::new(id.clone()))).await?;
     let Located { conversation, entry: parent, .. } =
@@ -187,14 +191,15 @@ async fn behind_conversation(
         return Err(PlaceError::NoSuchConversation(id.clone()));
     }
     let parent = behind.cloned().or(parent);
-    let known = branch(history, parent.as_ref()).await?;
-    let history = joined(ask, known, 0);
+    let kept = branch(history, parent.as_ref()).await?;
+    let known = restated(&privacy.entries(&ask.entries), &kept);
+    let history = joined(ask, kept, known);
     Ok(Placed {
         conversation,
         identified: "conversation",
         key: None,
         parent,
-        known: 0,
+        known,
         history,
         turn: Vec::new(),
         handover: None,
@@ -207,6 +212,7 @@ async fn behind_response(
     id: &Text,
     ask: &Ask,
     is_remembered: bool,
+    privacy: &Privacy,
 ) -> Result<Placed, PlaceError> {
     let found = history.exchanges(Exchanges::Response(id.clone())).await?.items.into_iter().next();
     let usable = |exchange: &throughline_store::Exchange| {
@@ -217,14 +223,15 @@ async fn behind_response(
         return Err(PlaceError::Unfinished(id.clone()));
     }
     let parent = exchange.after.or(exchange.before);
-    let known = branch(history, parent.as_ref()).await?;
+    let kept = branch(history, parent.as_ref()).await?;
+    let known = restated(&privacy.entries(&ask.entries), &kept);
     Ok(Placed {
         conversation: exchange.conversation,
         identified: "previous response",
         key: None,
         parent,
-        known: 0,
-        history: joined(ask, known, 0),
+        known,
+        history: joined(ask, kept, known),
         turn: Vec::new(),
         handover: None,
         earlier: Vec::new(),
@@ -386,14 +393,20 @@ pub(super) async fn branch(history: &dyn History, last: Option<&EntryId>) -> Res
     Ok(kept.into_iter().map(|kept| kept.entry).collect())
 }
 
+/// Returns how many entries of a request are in the record although it resends nothing of that: its instructions, if
+/// they are those that hold already.
+pub(crate) fn restated(said: &[Entry], kept: &[Entry]) -> usize {
+    let is_restated = |entry: &&Entry| entry.restates(kept.iter());
+    said.iter().take_while(is_restated).count()
+}
+
 /// Joins what is known with what the request adds to it.
 fn joined(ask: &Ask, kept: Vec<Entry>, known: usize) -> Vec<Entry> {
     let leads = |entries: &[Entry]| entries.iter().take_while(|entry| entry.side() == Side::System).count();
     let instructions = leads(&ask.entries);
     let mut whole: Vec<Entry> = ask.entries[..instructions].to_vec();
     let skipped = leads(&kept);
-    let is_said_in_it = |entry: &Entry| !matches!(&entry.kind, Kind::Said(said) if said.standing);
-    whole.extend(kept.into_iter().skip(skipped).filter(is_said_in_it));
+    whole.extend(kept.into_iter().skip(skipped).filter(|entry| !entry.is_standing()));
     whole.extend(ask.entries[known.max(instructions)..].iter().cloned());
     whole
 }

@@ -473,16 +473,30 @@ impl Driver<'_> {
         let body = self.task.manner.said(&request::result_items(results));
         let ask = decode_request(Dialect::Responses, body);
         let ask = ask.map_err(|error| TurnError::Unreadable(error.to_string()))?;
+        let entries = self.privacy().entries(&ask.entries);
+        let known = self.instructed(&entries).await?;
         let conversation = self.task.conversation.clone();
         let mut extension =
             Extension::new(conversation, self.behind.clone(), now()).of_exchange(exchange.clone());
-        extension.extend(self.privacy().entries(&ask.entries).iter());
+        extension.extend(&entries[known..]);
         let mut writes = vec![Write::Entries(extension)];
         if !notes.is_empty() {
             writes.push(Write::Events { exchange, attempt, events: notes });
         }
         self.gateway.history.append(self.privacy().batch(Batch::durable(writes))).await?;
         Ok(())
+    }
+
+    /// Returns how many of these entries the request before has brought already: the instructions.
+    async fn instructed(&mut self, entries: &[Entry]) -> Result<usize, TurnError> {
+        if self.behind != self.task.behind {
+            return Ok(entries.iter().take_while(|entry| entry.is_standing()).count());
+        }
+        // No answer stands, so nothing that was asked in this turn is behind what is kept.
+        let Some(behind) = self.behind.clone() else { return Ok(0) };
+        let kept = self.gateway.history.entries(Entries::Branch(behind)).await?;
+        let kept: Vec<Entry> = kept.into_iter().map(|kept| kept.entry).collect();
+        Ok(exchange::restated(entries, &kept))
     }
 
     /// Returns what is to be taken out of whatever is written.

@@ -4,7 +4,9 @@
 use crate::client::{Answer, Client};
 use crate::house::{House, Room, one_of_each};
 use serde_json::{Value, json};
-use throughline_core::Dialect;
+use std::sync::Arc;
+use throughline_core::{ConversationId, Dialect};
+use throughline_store::Memory;
 
 const READ_FILE: &str = "Please read the file notes.txt";
 
@@ -158,4 +160,34 @@ async fn an_item_can_be_referred_to_by_the_id_that_a_list_gives_it() {
     client.history[0]["id"] = json!("msg_nobody");
     refused(&client.post(&client.body("chat")).await, 404, "input");
     house.stop().await;
+}
+
+#[tokio::test]
+async fn instructions_that_a_client_says_with_each_request_are_in_the_record_once() {
+    let secret = "sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAA";
+    for by_response in [true, false] {
+        let history = Arc::new(Memory::new());
+        let room = Room { lines: "[privacy]\nsecrets = true\n", ..Room::new("own", Dialect::Responses) };
+        let house = House::with_history(vec![room], history.clone()).await;
+        let said = [format!("Be brief, {secret}"), format!("Be brief, {secret}"), "Be long".to_owned()];
+        let mut past = json!({});
+        let mut conversation = String::new();
+        for instructions in said {
+            let mut extra = past.clone();
+            extra["instructions"] = json!(instructions);
+            let answer = saying(&house, "on", extra).ask("own").await;
+            conversation = answer.header("x-throughline-conversation").to_owned();
+            past = match by_response {
+                true => json!({"previous_response_id": answer.body["id"]}),
+                false => json!({"conversation": conversation}),
+            };
+            let sent = house.recorded("own").pop().unwrap().body;
+            assert!(sent.contains(&instructions), "every request has its own: {sent}");
+        }
+        let id = ConversationId::new(conversation);
+        let kept = throughline_gateway::view::latest_branch(&*history, &id).await.unwrap();
+        let standing: Vec<usize> = (0..kept.len()).filter(|at| kept[*at].entry.is_standing()).collect();
+        assert_eq!((standing, kept.len()), (vec![0, 5], 8), "{by_response}");
+        house.stop().await;
+    }
 }

@@ -146,6 +146,18 @@ fn an_agent_reads_greps_edits_tests_and_answers_and_all_of_it_is_in_the_record()
         {
             assert!(full.contains(part), "{dialect}: {part}: {full}");
         }
+        assert_eq!(full.matches("Run test.sh before you answer.").count(), 1, "{dialect}: {full}");
+        for form in ["messages", "chat", "responses"] {
+            let export = scene.throughline(&["export", &id, "--to", form]);
+            assert_eq!(
+                export.stdout.matches("Run test.sh before you answer.").count(),
+                1,
+                "{}",
+                export.stdout
+            );
+            assert!(!export.stdout.contains("System message:"), "{dialect} {form}: {}", export.stdout);
+            assert!(!export.stderr.contains("repaired:"), "{dialect} {form}: {}", export.stderr);
+        }
         let replayed = scene.throughline(&["replay", &id]);
         assert_eq!(replayed.code, 0, "{dialect}: {}{}", replayed.stdout, replayed.stderr);
         assert!(replayed.stdout.contains("identical (5 requests,"), "{}", replayed.stdout);

@@ -89,7 +89,7 @@ pub fn run(asked: &ExportArgs, args: &Args) -> Result<(), CommandError> {
 /// Reads the branch of a conversation that was added to last.
 pub async fn read(history: &dyn History, id: &ConversationId) -> Result<Branch, CommandError> {
     let heading = history.conversations(Conversations::One(id.clone())).await?.items.into_iter().next();
-    let kept = view::latest_branch(history, id).await?;
+    let kept = told_once(view::latest_branch(history, id).await?);
     let seed = kept.last().map_or_else(String::new, |kept| kept.id.to_string());
     if kept.is_empty() {
         return Err(CommandError::no(format!("{id} has no entries")));
@@ -303,6 +303,17 @@ fn deliver(text: &str, asked: &ExportArgs, args: &Args) -> Result<(), CommandErr
     }))
 }
 
+/// Leaves out instructions that say what holds already: earlier versions kept them with each request.
+fn told_once(branch: Vec<Kept>) -> Vec<Kept> {
+    let mut told: Vec<Kept> = Vec::with_capacity(branch.len());
+    for kept in branch {
+        if !kept.entry.restates(told.iter().map(|told| &told.entry)) {
+            told.push(kept);
+        }
+    }
+    told
+}
+
 /// Returns the directory that an imported session worked in.
 async fn directory(history: &dyn History, id: &ConversationId) -> Result<Option<Text>, CommandError> {
     let Some(first) = view::exchanges(history, id).await?.into_iter().next() else { return Ok(None) };
@@ -334,5 +345,32 @@ pub fn quoted(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_core::{Entry, EntryId, Part, Role, Said};
+
+    #[test]
+    fn instructions_that_an_old_record_repeats_are_told_once() {
+        let standing = |text: &str| {
+            Entry::new(Kind::Said(Said { role: Role::System, parts: vec![Part::text(text)], standing: true }))
+        };
+        let said = |text: &str| Entry::said(Role::User, text);
+        let entries =
+            [standing("a"), said("1"), standing("a"), said("2"), standing("b"), standing("b"), standing("a")];
+        let kept = |entry: Entry| Kept {
+            id: EntryId::new("e"),
+            conversation: ConversationId::new("c"),
+            parent: None,
+            exchange: None,
+            at: Moment(0),
+            entry,
+        };
+        let told: Vec<Entry> =
+            told_once(entries.map(kept).into()).into_iter().map(|kept| kept.entry).collect();
+        assert_eq!(told, [standing("a"), said("1"), said("2"), standing("b"), standing("a")]);
     }
 }
