@@ -63,13 +63,15 @@ async fn measured(dialect: &str) {
     let store: Arc<dyn History> = Arc::new(store);
     let reel = Arc::new(Reel::default());
     let config = settings::read(&SETTINGS.replace("DIALECT", dialect)).unwrap();
+    let spoken = config.backends[0].dialect;
     let gateway = Arc::new(Gateway::replaying(config, Arc::clone(&store), &reel).await.unwrap());
     let mut names: Vec<String> = (0..=ANSWERS).map(|_| mint()).collect();
     let mut events = 0;
     for (number, name) in names.iter().enumerate() {
         let answer = answer(dialect, number, number < ANSWERS);
         events += answer.len();
-        reel.add(name, Take { status: Some(200), events: answer, ..Take::default() });
+        let (status, failure, cancel) = (Some(200), None, None);
+        reel.add(name, Take { dialect: spoken, status, failure, events: answer, cancel });
     }
     names.reverse();
     let task = Task {

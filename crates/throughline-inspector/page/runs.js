@@ -126,7 +126,7 @@ function Outcome({ of, path, first }) {
 function Difference({ of, path, first }) {
   const where = of.request ? html`<a class="link" href="${path}/seen/${first + of.request - 1}">request ${of.request}</a>: ` : "";
   const [recorded, replayed] = apart(of.recorded, of.replayed);
-  return html`<div class="difference"><p>${where}${of.what} differs${of.path ? html` at <code>${of.path}</code>` : ""}</p>
+  return html`<div class="difference"><p>${where}${of.what} ${of.what.startsWith("the entries") || of.what.startsWith("the events") ? "differ" : "differs"}${of.path ? html` at <code>${of.path}</code>` : ""}</p>
     <div class="row heads"><b>recorded</b><b>replayed</b></div>
     <div class="row"><pre><code>${side(recorded, "del")}</code></pre><pre><code>${side(replayed, "add")}</code></pre></div></div>`;
 }

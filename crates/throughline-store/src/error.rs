@@ -61,4 +61,12 @@ impl StoreError {
     pub const fn is_passing(&self) -> bool {
         matches!(self, Self::Busy | Self::Full | Self::Unavailable(_))
     }
+
+    /// Returns the same, which also says of damage which entry it is about.
+    pub(crate) fn of_entry(self, id: &EntryId) -> Self {
+        match self {
+            Self::Damaged(what) => Self::Damaged(format!("entry {id}: {what}")),
+            other => other,
+        }
+    }
 }

@@ -7,6 +7,8 @@ use throughline_core::{
     ConversationId, Dialect, Entry, EntryId, Kind, Outcome, Role, Text, Usage, joined_text,
 };
 
+use crate::Extension;
+
 /// A moment, in milliseconds since the beginning of 1970; read from a clock by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub i64);
@@ -51,6 +53,16 @@ pub struct Kept {
     pub at: Moment,
     /// The entry itself, equal to the one that was appended.
     pub entry: Entry,
+}
+
+impl Kept {
+    /// Says whether the entry is the one that was appended: whether its id follows from what it says.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let mut extension = Extension::new(self.conversation.clone(), self.parent.clone(), self.at);
+        extension.extend([&self.entry]);
+        extension.tip().as_ref() == Some(&self.id)
+    }
 }
 
 /// One HTTP request and its answer.

@@ -11,12 +11,17 @@ const TIME_MAX: Duration = Duration::from_millis(500);
 /// The longest difference that is shown.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// Returns a unified diff, or nothing if both are the same.
-pub(crate) fn unified(from: &str, to: &str, before: &[u8], after: &[u8]) -> String {
-    let (before, after) =
-        (visible(&String::from_utf8_lossy(before)), visible(&String::from_utf8_lossy(after)));
+/// Returns a unified diff of two texts, or nothing if they are the same.
+#[must_use]
+pub fn unified_diff(from: &str, to: &str, before: &str, after: &str) -> String {
+    let (before, after) = (visible(before), visible(after));
     let diff = TextDiff::configure().timeout(TIME_MAX).diff_lines(&before, &after);
-    let mut text = diff.unified_diff().context_radius(3).header(from, to).to_string();
+    diff.unified_diff().context_radius(3).header(from, to).to_string()
+}
+
+/// Returns as much of a unified diff as is shown before somebody agrees.
+pub(crate) fn unified(from: &str, to: &str, before: &[u8], after: &[u8]) -> String {
+    let mut text = unified_diff(from, to, &String::from_utf8_lossy(before), &String::from_utf8_lossy(after));
     if text.len() > BYTES_MAX {
         let end = text.floor_char_boundary(BYTES_MAX);
         let left_out = text.len() - end;

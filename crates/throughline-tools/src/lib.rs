@@ -38,6 +38,7 @@ mod workdir;
 pub use arguments::{Problem, Refused};
 pub use call::{ApplyPatch, Bash, Call, Edit, EditStep, Effect, Glob, Grep, GrepMode, Ls, Read, Write};
 pub use catalog::Declaration;
+pub use diff::unified_diff;
 pub use limits::Limits;
 pub use outcome::{Artifact, Image, Outcome, OutcomeKind};
 pub use preview::Preview;

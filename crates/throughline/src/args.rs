@@ -253,6 +253,9 @@ pub struct ReplayArgs {
     /// Another configuration to replay it under, or another version of this program to replay it with
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
+    /// Show every difference, and bodies with nothing left out
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// What to switch to.

@@ -138,7 +138,7 @@ impl Egress {
     pub async fn post(&self, request: Request<'_>) -> Result<Answered, EgressError> {
         let client = match &self.line {
             Line::Live(client) => client,
-            Line::Recorded(reel) => return reel.play(),
+            Line::Recorded(reel) => return reel.play(self.dialect),
         };
         let url = format!("{}{}", self.base_url, request.path);
         let mut headers = self.headers(&request);

@@ -101,7 +101,7 @@ pub async fn replayed(
             history.append(Batch::durable(vec![note])).await.map_err(|error| unread(&error))?;
         }
         let mut writer = Writer::new();
-        view::write_replayed(&mut writer, &tape, &replayed);
+        view::write_replayed(&mut writer, &tape, &replayed, false);
         Ok(writer)
     };
     respond(answer.await)

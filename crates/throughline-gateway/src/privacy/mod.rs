@@ -78,6 +78,23 @@ impl Privacy {
         }
     }
 
+    /// Returns bytes without what the rules find in those of them that are text.
+    #[must_use]
+    pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        if !self.is_active() {
+            return Cow::Borrowed(bytes);
+        }
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return match self.text(text) {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(redacted) => Cow::Owned(redacted.into_bytes()),
+            };
+        }
+        let pieces = bytes.utf8_chunks();
+        let redacted = pieces.map(|piece| [self.plain(piece.valid()).as_bytes(), piece.invalid()].concat());
+        Cow::Owned(redacted.flatten().collect())
+    }
+
     /// Returns a batch without what the rules find. Its entries were redacted when it was made.
     #[must_use]
     pub fn batch(&self, mut batch: Batch) -> Batch {
@@ -241,6 +258,16 @@ mod tests {
         ] {
             assert!(matches!(privacy.text(text), Cow::Borrowed(same) if same == text), "{text}");
         }
+    }
+
+    #[test]
+    fn secrets_go_from_what_is_no_text_as_well() {
+        let privacy = secrets();
+        let bytes = [b"\xff\0 AKIAIOSFODNN7EXAMPLE\xfe".as_slice(), "ä".as_bytes()].concat();
+        let wanted = [b"\xff\0 [redacted:aws-key]\xfe".as_slice(), "ä".as_bytes()].concat();
+        assert_eq!(*privacy.bytes(&bytes), wanted);
+        assert_eq!(*privacy.bytes(b"AKIAIOSFODNN7EXAMPLE"), *b"[redacted:aws-key]");
+        assert!(matches!(privacy.bytes(b"plain"), Cow::Borrowed(b"plain")));
     }
 
     #[test]

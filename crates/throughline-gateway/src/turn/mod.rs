@@ -442,8 +442,12 @@ impl Driver<'_> {
         let done = self.hands.run(call, self.cancel).await;
         let took = clock.elapsed();
         let ended = now();
-        let notes = note::tool(call, &done, started, ended);
+        let kept = done.kept.iter().map(|kept| Kept {
+            bytes: self.privacy().bytes(&kept.bytes).into_owned(),
+            name: kept.name.clone(),
+        });
         let exit_code = done.exit_code;
+        let notes = note::tool(call, done.outcome, exit_code, &kept.collect::<Vec<_>>(), (started, ended));
         self.machine.handle_return(done.outcome, done.parts);
         let settled = self.machine.settled().to_vec();
         self.keep(&settled, notes).await?;

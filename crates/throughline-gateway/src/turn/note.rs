@@ -4,13 +4,13 @@
 //! each answer with a digest of its events, one for each call that was run, one for each artifact, and one for the
 //! end. Moments in them are for people: a replay gives others, and compares everything else.
 
-use super::hands::{Done, Kept};
+use super::hands::Kept;
 use super::replay::Replayed;
 use super::{Task, settings};
 use crate::config::Config;
 use crate::view::{outcome_name, write_verdict};
 use std::borrow::Cow;
-use throughline_core::{Call, Conclusion, EntryId, Text};
+use throughline_core::{Call, Conclusion, EntryId, Outcome, Text};
 use throughline_store::{Learned, Moment, ProviderEvent, Scope, Setting, Standing};
 use throughline_wire::json::{Document, Edit, Node, Writer, patch};
 
@@ -88,24 +88,33 @@ pub(super) fn begun(task: &Task, config: &Config, standing: &Standing, at: Momen
         raw_list(writer, "opening", task.opening.iter().map(String::as_str));
         writer.field_str("settings", &settings::written(config, task.compose.as_ref()));
         writer.field_bool("composes", task.compose.is_some());
+        if config.privacy.is_active() {
+            writer.field_bool("redacted", true);
+        }
         write_standing(writer, config, standing);
     })
 }
 
-/// Returns what came of a call, with what was too long to be shown before it.
-pub(super) fn tool(call: &Call, done: &Done, started: Moment, ended: Moment) -> Vec<ProviderEvent> {
-    let mut notes: Vec<ProviderEvent> = done.kept.iter().map(|kept| artifact(call, kept, ended)).collect();
+/// Returns what came of a call, with what was too long to be shown before it, as that is kept: without secrets.
+pub(super) fn tool(
+    call: &Call,
+    outcome: Outcome,
+    exit_code: Option<i32>,
+    kept: &[Kept],
+    (started, ended): (Moment, Moment),
+) -> Vec<ProviderEvent> {
+    let mut notes: Vec<ProviderEvent> = kept.iter().map(|kept| artifact(call, kept, ended)).collect();
     notes.push(note(TOOL, ended, |writer| {
         writer.field_str("call", &call.id);
         writer.field_str("tool", &call.name);
-        writer.field_str("outcome", outcome_name(done.outcome));
-        if let Some(code) = done.exit_code {
+        writer.field_str("outcome", outcome_name(outcome));
+        if let Some(code) = exit_code {
             writer.key("exit_code");
             writer.raw(&code.to_string());
         }
         writer.key("artifacts");
         writer.begin_array();
-        for kept in &done.kept {
+        for kept in kept {
             writer.begin_object();
             writer.field_str("name", &kept.name);
             writer.field_str("digest", &blake3::hash(&kept.bytes).to_hex());
@@ -159,7 +168,7 @@ pub(super) fn replayed(replayed: &Replayed, by: &str, is_other: bool, at: Moment
         writer.field_str("version", env!("CARGO_PKG_VERSION"));
         writer.field_str("settings", if is_other { "current" } else { "recorded" });
         writer.field_uint("different", replayed.differences.len() as u64);
-        write_verdict(writer, replayed, DIFFERENCES_KEPT);
+        write_verdict(writer, replayed, DIFFERENCES_KEPT, false);
     })
 }
 
@@ -290,7 +299,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline_core::{Input, Outcome};
+    use throughline_core::Input;
 
     fn call() -> Call {
         let input = Input::Arguments("{}".into());
@@ -308,10 +317,8 @@ mod tests {
 
     #[test]
     fn the_same_outcome_at_another_time_is_the_same() {
-        let mut done = Done::told(Outcome::Ok, "x");
-        done.exit_code = Some(-1);
-        let one = tool(&call(), &done, Moment(0), Moment(10));
-        let two = tool(&call(), &done, Moment(50), Moment(90));
+        let one = tool(&call(), Outcome::Ok, Some(-1), &[], (Moment(0), Moment(10)));
+        let two = tool(&call(), Outcome::Ok, Some(-1), &[], (Moment(50), Moment(90)));
         assert_ne!(one, two);
         assert_eq!(timeless(&one[0]), timeless(&two[0]));
         assert!(timeless(&one[0]).contains("\"exit_code\":-1"));

@@ -95,17 +95,17 @@ fn write_run_fields(writer: &mut Writer, heading: &Heading, run: &Run, told: &To
     writer.end_array();
 }
 
-/// Writes what came of a replay.
-pub fn write_replayed(writer: &mut Writer, tape: &Tape, replayed: &Replayed) {
+/// Writes what came of a replay; `whole` with the bodies of requests that differ.
+pub fn write_replayed(writer: &mut Writer, tape: &Tape, replayed: &Replayed, whole: bool) {
     writer.begin_object();
     writer.field_str("run", &tape.turn);
     writer.field_str("conversation", tape.conversation.as_str());
-    write_verdict(writer, replayed, usize::MAX);
+    write_verdict(writer, replayed, usize::MAX, whole);
     writer.end_object();
 }
 
 /// Writes the fields of a verdict, with so many of the differences.
-pub(crate) fn write_verdict(writer: &mut Writer, replayed: &Replayed, differences_max: usize) {
+pub(crate) fn write_verdict(writer: &mut Writer, replayed: &Replayed, differences_max: usize, whole: bool) {
     writer.field_bool("identical", replayed.differences.is_empty());
     writer.field_bool("finished", replayed.is_finished);
     writer.field_uint("requests", replayed.requests as u64);
@@ -114,12 +114,12 @@ pub(crate) fn write_verdict(writer: &mut Writer, replayed: &Replayed, difference
     writer.key("differences");
     writer.begin_array();
     for difference in replayed.differences.iter().take(differences_max) {
-        write_difference(writer, difference);
+        write_difference(writer, difference, whole);
     }
     writer.end_array();
 }
 
-fn write_difference(writer: &mut Writer, difference: &Difference) {
+fn write_difference(writer: &mut Writer, difference: &Difference, whole: bool) {
     writer.begin_object();
     match difference.request {
         Some(request) => writer.field_uint("request", request as u64),
@@ -129,5 +129,9 @@ fn write_difference(writer: &mut Writer, difference: &Difference) {
     writer.field_str("path", &difference.path);
     writer.field_str("recorded", &difference.recorded);
     writer.field_str("replayed", &difference.replayed);
+    if let Some(bodies) = difference.bodies.as_ref().filter(|_| whole) {
+        writer.field_str("recorded_body", &bodies.recorded);
+        writer.field_str("replayed_body", &bodies.replayed);
+    }
     writer.end_object();
 }

@@ -219,14 +219,20 @@ async fn kept(
         let mut reader = EntryReader::default();
         rows.iter()
             .map(|row| {
-                let id: Digest = row.try_get(0)?;
+                let id = row.try_get::<_, Digest>(0)?.to_entry_id();
+                let place = place(row, 8)?;
+                let mut read = || Ok::<_, Failure>(reader.decode(&unpacked(row, 5)?, place, &mut load)?);
+                let entry = read().map_err(|failure| match failure {
+                    Failure::Store(error) => Failure::Store(error.of_entry(&id)),
+                    passing => passing,
+                })?;
                 Ok(Kept {
-                    id: id.to_entry_id(),
+                    id,
                     conversation: ConversationId::new(text(row, 1)?),
                     parent: entry_id(row, 2)?,
                     exchange: optional_text(row, 3)?.map(ExchangeId::new),
                     at: Moment(row.try_get(4)?),
-                    entry: reader.decode(&unpacked(row, 5)?, place(row, 8)?, &mut load)?,
+                    entry,
                 })
             })
             .collect()

@@ -168,14 +168,18 @@ fn kept(
     );
     let mut reader = EntryReader::default();
     all(&mut *connection.prepare_cached(&sql)?, params, |row| {
-        let record = unpacked(row, 5)?;
+        let id = entry_id(row.get(0)?);
+        let place = place(row, 8)?;
+        let mut read =
+            || reader.decode(&unpacked(row, 5)?, place, &mut |digest| load_blob(connection, digest));
+        let entry = read().map_err(|error| error.of_entry(&id))?;
         Ok(Kept {
-            id: entry_id(row.get(0)?),
+            id,
             conversation: ConversationId::new(row.get::<_, String>(1)?),
             parent: row.get::<_, Option<_>>(2)?.map(entry_id),
             exchange: optional_text(row, 3)?.map(ExchangeId::new),
             at: Moment(row.get(4)?),
-            entry: reader.decode(&record, place(row, 8)?, &mut |digest| load_blob(connection, digest))?,
+            entry,
         })
     })
 }

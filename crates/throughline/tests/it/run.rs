@@ -356,6 +356,32 @@ fn replay_shows_what_other_settings_would_have_sent() {
     let own = scene.throughline(&["replay", id, "--against", env!("CARGO_BIN_EXE_throughline")]);
     assert_eq!((own.code, own.stdout.contains("identical")), (0, true), "{}{}", own.stdout, own.stderr);
     assert_eq!(scene.throughline(&["replay", "run_missing"]).code, 2);
+    // What would be sent is shown: a line for each value, and all of both bodies for programs.
+    for line in ["--- recorded", "+++ replayed", "-      \"tool_calls\": [", "error: under these settings"] {
+        assert!(format!("{}{}", run.stdout, run.stderr).contains(line), "{line}: {}", run.stdout);
+    }
+    let full = scene.throughline(&["replay", id, "--against", "other.toml", "--full"]);
+    assert_eq!(full.stdout, run.stdout, "it is short, so nothing was left out");
+    let json = scene.throughline(&["replay", id, "--against", "other.toml", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let bodies =
+        ["recorded_body", "replayed_body"].map(|name| json["differences"][0][name].as_str().unwrap());
+    assert_eq!(bodies[0], scene.bodies()[1], "to the byte");
+    assert!(bodies[1].contains("Context (tool result)"), "{}", bodies[1]);
+    // Another name is another target, and nothing else.
+    std::fs::write(scene.folder.join("named.toml"), config.replace("\"own\"", "\"zz\"")).unwrap();
+    let run = scene.throughline(&["replay", id, "--against", "named.toml"]);
+    assert_eq!(
+        run.stdout.lines().skip(1).collect::<Vec<_>>(),
+        [
+            "request 1: the target of the request differs",
+            "- own (chat, m)",
+            "+ zz (chat, m)",
+            "and 1 more difference; --full shows it"
+        ]
+    );
+    let run = scene.throughline(&["replay", id, "--against", "/nonexist"]);
+    assert!(run.code == 2 && run.stderr.contains("--against /nonexist"), "{}", run.stderr);
 }
 
 #[test]
@@ -369,8 +395,8 @@ fn one_flipped_bit_in_the_database_is_told_by_the_replay_and_by_the_check() {
         let sql = format!("UPDATE {table} SET bytes = ?2 WHERE n = ?1");
         assert_eq!(database.execute(&sql, (n, bytes)).unwrap(), 1);
     };
-    // What was sent, and what came: a replay reads all of it.
-    for table in ["bodies", "events"] {
+    // What was sent, what came, and what was said: a replay reads all of it.
+    for table in ["bodies", "events", "blobs"] {
         let sql = format!("SELECT n, bytes FROM {table} ORDER BY n");
         let rows = database
             .prepare(&sql)
@@ -386,6 +412,11 @@ fn one_flipped_bit_in_the_database_is_told_by_the_replay_and_by_the_check() {
             change(table, n, &flipped);
             let replay = scene.throughline(&["replay", id]);
             assert!([1, 2, 4].contains(&replay.code), "{table} {n}: {}{}", replay.stdout, replay.stderr);
+            assert!(
+                table != "blobs" || replay.stderr.contains("entry "),
+                "{n}: which one? {}",
+                replay.stderr
+            );
             let check = scene.throughline(&["store", "check"]);
             assert_eq!(check.code, 1, "{table} {n}: {}{}", check.stdout, check.stderr);
             change(table, n, &bytes);

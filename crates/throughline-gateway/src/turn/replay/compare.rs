@@ -6,7 +6,7 @@ use throughline_core::{Text, Usage};
 use throughline_store::{
     Attempt, Exchange, ExchangeId, Exchanges, History, ProviderEvent, Recording, StoreError, Which,
 };
-use throughline_wire::json::{Document, Kind, Node};
+use throughline_wire::json::{Document, Edit, Kind, Node, patch};
 
 /// Something that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,17 @@ pub struct Difference {
     pub recorded: String,
     /// As it came out now.
     pub replayed: String,
+    /// The whole bodies, where it is one that differs.
+    pub bodies: Option<Box<Bodies>>,
+}
+
+/// A body as it was sent, and as it would be now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bodies {
+    /// As it was recorded.
+    pub recorded: String,
+    /// As it came out now.
+    pub replayed: String,
 }
 
 /// What differs.
@@ -28,6 +39,8 @@ pub struct Difference {
 pub enum Place {
     /// The body of a request.
     Request,
+    /// To whom a request goes: which backend, in which dialect, for which model.
+    Target,
     /// How an attempt was made, and what came of it.
     Attempt,
     /// The entries of the request.
@@ -46,7 +59,7 @@ pub enum Place {
     Presence,
 }
 
-/// So much of a value is shown around the place where it differs.
+/// So much of a value is shown on each side of the place where it differs.
 const AROUND: usize = 60;
 
 impl Place {
@@ -55,6 +68,7 @@ impl Place {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Request => "the body of the request",
+            Self::Target => "the target of the request",
             Self::Attempt => "the attempt",
             Self::Before => "the entries of the request",
             Self::Events => "the events of the answer",
@@ -63,6 +77,15 @@ impl Place {
             Self::Call => "the call that is run",
             Self::Note => "what is noted",
             Self::Presence => "the request",
+        }
+    }
+
+    /// Returns what it does, behind those words.
+    #[must_use]
+    pub const fn verb(self) -> &'static str {
+        match self {
+            Self::Before | Self::Events | Self::After => "differ",
+            _ => "differs",
         }
     }
 }
@@ -74,7 +97,7 @@ impl Difference {
 
     fn new(request: Option<usize>, place: Place, path: &str, recorded: &str, replayed: &str) -> Self {
         let (recorded, replayed) = excerpts(recorded, replayed);
-        Self { request, place, path: path.to_owned(), recorded, replayed }
+        Self { request, place, path: path.to_owned(), recorded, replayed, bodies: None }
     }
 
     /// Returns what it is sorted by: the first one is what the others follow from.
@@ -83,35 +106,43 @@ impl Difference {
     }
 }
 
+/// How a turn was driven again.
+pub(super) struct Driven<'d> {
+    /// What came of it.
+    pub copy: &'d dyn History,
+    /// Whether it was under other settings: every request is made in another way then, and only what is sent, and to
+    /// whom, is compared.
+    pub is_other: bool,
+    /// Why it went no further, if it failed.
+    pub failure: Option<Text>,
+}
+
 /// Compares a turn with how it was driven again.
-///
-/// Under other settings (`is_other`) every request is made in another way; then only what was sent counts.
-pub(super) async fn turns(
-    tape: &Tape,
-    copy: &dyn History,
-    is_other: bool,
-) -> Result<Vec<Difference>, StoreError> {
+pub(super) async fn turns(tape: &Tape, driven: &Driven<'_>) -> Result<Vec<Difference>, StoreError> {
     let mut differences = Vec::new();
+    let missing = match &driven.failure {
+        Some(failure) => format!("is not made: {failure}"),
+        None => "is not made".to_owned(),
+    };
     for (at, (recorded, recording)) in tape.exchanges.iter().enumerate() {
-        let replayed = one(copy, &recorded.id).await?;
-        let Some((replayed, replay)) = replayed else {
-            differences.push(Difference::new(Some(at + 1), Place::Presence, "", "is there", "is not made"));
-            continue;
-        };
-        let mut pair = Pair { request: at + 1, is_other, differences: &mut differences };
-        pair.compare((recorded, recording), (&replayed, &replay), tape.ended.is_some());
+        let (request, is_redacted) = (at + 1, tape.is_redacted);
+        let mut pair = Pair { request, is_redacted, missing: &missing, differences: &mut differences };
+        match one(driven.copy, &recorded.id).await? {
+            None => pair.differ(Place::Presence, "is there", &missing),
+            Some((replayed, replay)) if driven.is_other => {
+                pair.sent((recorded, recording), (&replayed, &replay), true);
+            }
+            Some((replayed, replay)) => {
+                pair.compare((recorded, recording), (&replayed, &replay), tape.ended.is_some());
+            }
+        }
     }
-    let driven = crate::view::exchanges(copy, &tape.conversation).await?;
-    let own: Vec<&Exchange> = driven.iter().filter(|exchange| is_of(exchange, &tape.turn)).collect();
-    if tape.ended.is_some() && own.len() > tape.exchanges.len() {
-        let more = format!("{} more", own.len() - tape.exchanges.len());
-        differences.push(Difference::new(
-            Some(tape.exchanges.len() + 1),
-            Place::Presence,
-            "",
-            "is not there",
-            &more,
-        ));
+    let made = crate::view::exchanges(driven.copy, &tape.conversation).await?;
+    let made = made.iter().filter(|exchange| is_of(exchange, &tape.turn)).count();
+    if tape.ended.is_some() && made > tape.exchanges.len() {
+        let (request, more) = (tape.exchanges.len() + 1, made - tape.exchanges.len());
+        let more = format!("{more} more");
+        differences.push(Difference::new(Some(request), Place::Presence, "", "is not there", &more));
     }
     Ok(differences)
 }
@@ -129,7 +160,10 @@ async fn one(history: &dyn History, id: &ExchangeId) -> Result<Option<(Exchange,
 
 struct Pair<'d> {
     request: usize,
-    is_other: bool,
+    /// Whether secrets were taken out of what was recorded, so that it is not what was counted.
+    is_redacted: bool,
+    /// What is said of a request that is not made.
+    missing: &'d str,
     differences: &'d mut Vec<Difference>,
 }
 
@@ -140,14 +174,7 @@ impl Pair<'_> {
         (replayed, replay): (&Exchange, &Recording),
         is_finished: bool,
     ) {
-        for (attempt, body) in &recording.sent {
-            let other = replay.sent.iter().find(|(at, _)| at == attempt).map(|(_, body)| body);
-            match other {
-                Some(other) if other == body => {}
-                Some(other) => self.bodies(body, other),
-                None => self.differ(Place::Presence, "is there", "is not made"),
-            }
-        }
+        self.sent((recorded, recording), (replayed, replay), false);
         let id = |entry: &Option<throughline_core::EntryId>| {
             entry.as_ref().map_or("none", |id| id.as_str()).to_owned()
         };
@@ -155,9 +182,9 @@ impl Pair<'_> {
         if recorded.ended.is_none() {
             return;
         }
-        if !self.is_other {
-            self.same(Place::Attempt, &attempts(&recorded.attempts), &attempts(&replayed.attempts));
-        }
+        let attempts = |exchange: &Exchange| attempts(&exchange.attempts, !self.is_redacted);
+        let (mine, others) = (attempts(recorded), attempts(replayed));
+        self.same(Place::Attempt, &mine, &others);
         self.same(Place::After, &id(&recorded.after), &id(&replayed.after));
         self.same(Place::Ending, &ending(recorded), &ending(replayed));
         let mine = notes(recording);
@@ -174,6 +201,32 @@ impl Pair<'_> {
         }
     }
 
+    /// Compares what was sent and, if that may be another, to whom.
+    fn sent(
+        &mut self,
+        (recorded, recording): (&Exchange, &Recording),
+        (replayed, replay): (&Exchange, &Recording),
+        with_targets: bool,
+    ) {
+        for (attempt, body) in &recording.sent {
+            let Some((_, other)) = replay.sent.iter().find(|(at, _)| at == attempt) else {
+                self.differ(Place::Presence, "is there", self.missing);
+                continue;
+            };
+            if with_targets {
+                self.same(Place::Target, &target(recorded, *attempt), &target(replayed, *attempt));
+            }
+            if other != body {
+                self.bodies(body, other);
+            }
+        }
+        let is_new = |attempt: &u32| !recording.sent.iter().any(|(at, _)| at == attempt);
+        for (attempt, _) in replay.sent.iter().filter(|(attempt, _)| with_targets && is_new(attempt)) {
+            let made = format!("is made again, to {}", target(replayed, *attempt));
+            self.differ(Place::Presence, "is there once", &made);
+        }
+    }
+
     fn notes(&mut self, one: &ProviderEvent, other: &ProviderEvent) {
         let is_answer = one.name.as_deref() == Some(note::ANSWER);
         if is_answer && !one.data.contains("\"digest\"") {
@@ -187,8 +240,10 @@ impl Pair<'_> {
 
     fn bodies(&mut self, recorded: &[u8], replayed: &[u8]) {
         let (one, other) = (String::from_utf8_lossy(recorded), String::from_utf8_lossy(replayed));
-        let (path, one, other) = pinpointed(&one, &other);
-        self.differences.push(Difference::new(Some(self.request), Place::Request, &path, &one, &other));
+        let (path, mine, others) = pinpointed(&one, &other);
+        let bodies = Bodies { recorded: one.into_owned(), replayed: other.into_owned() };
+        let difference = Difference::new(Some(self.request), Place::Request, &path, &mine, &others);
+        self.differences.push(Difference { bodies: Some(Box::new(bodies)), ..difference });
     }
 
     fn same(&mut self, place: Place, one: &str, other: &str) {
@@ -203,6 +258,13 @@ impl Pair<'_> {
     }
 }
 
+/// Returns to whom an attempt went.
+fn target(exchange: &Exchange, attempt: u32) -> String {
+    let Some(attempt) = exchange.attempts.get(attempt as usize) else { return "nobody".to_owned() };
+    let model = attempt.model.as_deref().unwrap_or("no model");
+    format!("{} ({}, {model})", attempt.backend, attempt.dialect)
+}
+
 fn notes(recording: &Recording) -> Vec<&ProviderEvent> {
     let events = recording.events.iter().map(|(_, event)| event);
     // With what it began is given to both, and verdicts of earlier replays are no part of the turn.
@@ -211,20 +273,34 @@ fn notes(recording: &Recording) -> Vec<&ProviderEvent> {
     events.filter(compared).collect()
 }
 
-fn attempts(attempts: &[Attempt]) -> String {
+fn attempts(attempts: &[Attempt], is_exact: bool) -> String {
     let line = |attempt: &Attempt| {
         let text = |text: &Option<Text>| text.as_deref().unwrap_or("-").to_owned();
+        let report = match is_exact {
+            true => text(&attempt.report),
+            false => uncounted(&text(&attempt.report)),
+        };
         let status = attempt.status.map_or("-".to_owned(), |status| status.to_string());
         format!(
-            "{} {} {} {status} {} {}",
+            "{} {} {} {status} {} {report}",
             attempt.backend,
             text(&attempt.model),
             text(&attempt.strategy),
             text(&attempt.failure),
-            text(&attempt.report)
         )
     };
     attempts.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a report without how many tokens were counted.
+fn uncounted(report: &str) -> String {
+    let without = || {
+        let document = Document::parse(report).ok()?;
+        let edits = ["tokens_before", "tokens_after", "tool_tokens"].map(|name| Edit::Remove { name });
+        let plan = patch(document.root().field("plan")?.raw(), &edits).ok()?;
+        patch(report, &[Edit::Set { name: "plan", value: &plan }]).ok()
+    };
+    without().unwrap_or_else(|| report.to_owned())
 }
 
 fn ending(exchange: &Exchange) -> String {
@@ -281,7 +357,8 @@ fn first<'d>(one: Node<'d>, other: Node<'d>) -> Option<(Option<Node<'d>>, Option
 }
 
 /// Returns of two texts what stands around the place where they first differ.
-fn excerpts(one: &str, other: &str) -> (String, String) {
+#[must_use]
+pub fn excerpts(one: &str, other: &str) -> (String, String) {
     let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let around = |text: &str| {
         let from = text.floor_char_boundary(same.saturating_sub(AROUND));

@@ -7,7 +7,7 @@
 mod compare;
 mod tape;
 
-pub use compare::{Difference, Place};
+pub use compare::{Bodies, Difference, Place, excerpts};
 pub use tape::{Tape, artifacts_of, find, told, turn_of};
 
 use super::hands::{Done, Hands};
@@ -15,11 +15,12 @@ use super::{Names, Nobody, TurnError, drive, settings};
 use crate::config::{Config, ConfigErrors};
 use crate::egress::Reel;
 use crate::gateway::{BuildError, Gateway, mint};
+use compare::Driven;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use throughline_core::{Call, Outcome, Text};
+use throughline_core::{Call, Conclusion, Ending, Outcome, Text};
 use throughline_store::{History, Memory, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +67,8 @@ pub enum ReplayError {
     Turn(#[from] TurnError),
 }
 
-/// Drives a recorded turn again and compares; with `against`, under other settings.
+/// Drives a recorded turn again and compares; with `against`, under other settings, where nothing counts but what
+/// would be sent, and to whom. A backend that speaks another dialect then is played the recorded answers in it.
 ///
 /// # Errors
 /// When the record cannot be replayed at all.
@@ -91,9 +93,15 @@ pub async fn replay(
     let hands = Recorded { done: Mutex::new(tape.done.clone().into()), strayed: Mutex::default() };
     let ids = tape.exchanges.iter().map(|(exchange, _)| exchange.id.to_string()).collect();
     let mut names = Known { ids, reel };
-    drive(&gateway, &task, &hands, &mut names, &mut Nobody, &cancel).await?;
-    let mut differences = compare::turns(tape, &*copy, is_other).await?;
-    differences.extend(hands.strayed.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let finished = drive(&gateway, &task, &hands, &mut names, &mut Nobody, &cancel).await?;
+    let failure = match finished.conclusion {
+        Conclusion::Answer(Ending::Failed(failure)) => Some(failure.message),
+        _ => None,
+    };
+    let mut differences = compare::turns(tape, &Driven { copy: &*copy, is_other, failure }).await?;
+    if !is_other {
+        differences.extend(hands.strayed.into_inner().unwrap_or_else(PoisonError::into_inner));
+    }
     differences.sort_by_key(Difference::order);
     Ok(Replayed {
         requests: tape.exchanges.iter().map(|(_, recording)| recording.sent.len()).sum(),

@@ -9,7 +9,7 @@ use crate::turn::hands::{Done, Kept};
 use crate::turn::{Manner, Task, is_note, note, open_calls};
 use crate::view::{self, Told};
 use std::collections::BTreeSet;
-use throughline_core::{Call, ConversationId, EntryId, Text};
+use throughline_core::{Call, ConversationId, EntryId, Kind, Text};
 use throughline_store::{
     Batch, Entries, Exchange, Extension, History, Kept as KeptEntry, Locate, Moment, NewConversation,
     ProviderEvent, Recording, StoreError, Which, Write,
@@ -38,6 +38,8 @@ pub struct Tape {
     manner: Manner,
     opening: Vec<String>,
     composes: bool,
+    /// Whether what is recorded is without secrets, and so not what was counted.
+    pub(super) is_redacted: bool,
     cancelled_at: Option<(u32, u32)>,
 }
 
@@ -133,12 +135,17 @@ impl Tape {
         let begun = named(note::BEGUN).ok_or_else(|| bad("what it began with is not there"))?;
         let ended = named(note::ENDED);
         let kept = history.entries(Entries::Conversation(conversation.clone())).await?;
+        let is_own = |kept: &&KeptEntry| {
+            exchanges.iter().any(|(exchange, _)| kept.exchange.as_ref() == Some(&exchange.id))
+        };
+        check(&turn, kept.iter().filter(is_own))?;
         let done = done(&exchanges, &kept);
         let document = Document::parse(begun.data.as_str());
         let document = document.map_err(|error| bad(&format!("what it began with is no JSON: {error}")))?;
         let root = document.root();
         let text = |name: &str| root.field(name).and_then(|value| value.as_text());
         let raw = |name: &str| root.field(name).into_iter().flat_map(Node::items).map(|item| item.raw_text());
+        let is = |name: &str| root.field(name).and_then(|it| it.as_bool()).unwrap_or(false);
         let behind = text("behind").map(EntryId::new);
         let open = match &behind {
             Some(tip) => open_calls(history, tip).await?,
@@ -155,7 +162,8 @@ impl Tape {
         Ok(Self {
             settings: text("settings").ok_or_else(|| bad("its settings are not there"))?,
             opening: raw("opening").map(|item| item.to_string()).collect(),
-            composes: root.field("composes").and_then(|it| it.as_bool()).unwrap_or(false),
+            composes: is("composes"),
+            is_redacted: is("redacted"),
             cancelled_at: ended.as_ref().and_then(cancelled_at),
             turn,
             conversation,
@@ -223,8 +231,8 @@ impl Tape {
                 };
                 let events = recording.events.iter().filter(is_its).map(|(_, event)| event.clone()).collect();
                 let cancel = (is_cancelled && number == last).then(|| cancel.clone());
-                let (status, failure) = (attempt.status, attempt.failure.clone());
-                reel.add(exchange.id.as_str(), Take { status, failure, events, cancel });
+                let (dialect, status, failure) = (attempt.dialect, attempt.status, attempt.failure.clone());
+                reel.add(exchange.id.as_str(), Take { dialect, status, failure, events, cancel });
             }
         }
     }
@@ -241,6 +249,7 @@ impl Tape {
         })];
         if let Some(behind) = &self.behind {
             let branch = from.entries(Entries::Branch(behind.clone())).await?;
+            check(&self.turn, branch.iter())?;
             writes.extend(self.exchanges_before(from, &branch, shift).await?);
             writes.extend(self.entries_of(&branch, shift)?);
         }
@@ -310,6 +319,19 @@ impl Tape {
         }
         Ok(writes)
     }
+}
+
+/// Refuses entries that are not those that were written, and says which one it is.
+fn check<'k>(turn: &Text, kept: impl Iterator<Item = &'k KeptEntry>) -> Result<(), ReplayError> {
+    let mut kept = kept;
+    let Some(KeptEntry { id, entry, .. }) = kept.find(|kept| !kept.is_sound()) else { return Ok(()) };
+    let what = match &entry.kind {
+        Kind::Said(said) => view::role_name(said.role).to_owned(),
+        Kind::Called(call) => format!("called {}", call.name),
+        kind => view::kind_name(kind).to_owned(),
+    };
+    let problem = format!("entry {id} ({what}) is not what was written");
+    Err(ReplayError::Unreadable { turn: turn.clone(), problem })
 }
 
 fn cancelled_at(ended: &ProviderEvent) -> Option<(u32, u32)> {

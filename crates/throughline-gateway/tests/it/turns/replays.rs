@@ -102,6 +102,67 @@ async fn other_settings_show_what_would_have_been_sent_instead() {
     let replayed = replay::replay(&*stage.history, &tape, Some(config)).await.unwrap();
     let first = &replayed.differences[0];
     assert_eq!((first.request, first.place), (Some(2), Place::Request));
+    assert_eq!(
+        replayed.differences.len(),
+        1,
+        "nothing counts but what would be sent: {:?}",
+        replayed.differences
+    );
+    let bodies = first.bodies.as_ref().unwrap();
+    assert_eq!(bodies.recorded.as_bytes(), &*tape.exchanges[1].1.sent[0].1, "whole, to the byte");
+    assert!(bodies.replayed.contains("alpha") && !bodies.replayed.contains("tool_call_id"), "{bodies:?}");
+}
+
+#[tokio::test]
+async fn another_name_of_the_backend_is_another_target_and_nothing_else() {
+    for dialect in Dialect::ALL {
+        let (stage, tape) = short(dialect).await;
+        let config = settings::read(&tape.settings.replace("\"own\"", "\"other\"")).unwrap();
+        let replayed = replay::replay(&*stage.history, &tape, Some(config)).await.unwrap();
+        let told = |it: &replay::Difference| (it.request, it.place, it.recorded.clone(), it.replayed.clone());
+        let told: Vec<_> = replayed.differences.iter().map(told).collect();
+        let wanted = |request| {
+            let (own, other) =
+                (format!("own ({dialect}, model-of-own)"), format!("other ({dialect}, model-of-own)"));
+            (Some(request), Place::Target, own, other)
+        };
+        assert_eq!(told, [wanted(1), wanted(2)]);
+    }
+}
+
+#[tokio::test]
+async fn another_dialect_is_played_the_recorded_answers_in_it() {
+    for from in Dialect::ALL {
+        let (stage, tape) = short(from).await;
+        for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
+            let other =
+                tape.settings.replace(&format!("dialect = \"{from}\""), &format!("dialect = \"{to}\""));
+            let rules = settings::read(&tape.settings).unwrap().backends[0].rules.name.clone();
+            let other = other.replace(&format!("rules = \"{rules}\"\n"), "");
+            let config = settings::read(&other).unwrap();
+            let replayed = replay::replay(&*stage.history, &tape, Some(config)).await.unwrap();
+            let places: Vec<_> = replayed.differences.iter().map(|it| (it.request, it.place)).collect();
+            let both = |request| [(Some(request), Place::Request), (Some(request), Place::Target)];
+            assert_eq!(places, [both(1), both(2)].concat(), "{from} {to}: {:#?}", replayed.differences);
+            // The tools were called and returned as they did.
+            let bodies = replayed.differences[2].bodies.as_ref().unwrap();
+            assert!(bodies.replayed.contains("alpha"), "{from} {to}: {bodies:?}");
+            // Who keeps its answers is sent nothing but what is new.
+            assert_eq!(bodies.replayed.contains("So."), to != Dialect::Responses, "{from} {to}: {bodies:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_made_says_why() {
+    let (stage, tape) = short(Dialect::Chat).await;
+    let config = settings::read(&tape.settings).unwrap();
+    let mut tape = tape;
+    tape.exchanges[0].1.events.clear();
+    let replayed = replay::replay(&*stage.history, &tape, Some(config)).await.unwrap();
+    let last = replayed.differences.last().unwrap();
+    assert_eq!((last.request, last.place), (Some(2), Place::Presence));
+    assert!(last.replayed.starts_with("is not made: "), "{last:?}");
 }
 
 #[tokio::test]
@@ -173,6 +234,36 @@ async fn what_is_redacted_stays_redacted_and_the_turn_is_replayed() {
         );
         let tapes = replay::find(&*stage.history, stage.conversation.as_str()).await.unwrap();
         assert!(!format!("{tapes:?}").contains(KEY), "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_shortened_before_it_was_redacted_is_replayed_identically() {
+    let lines = "server_state = \"never\"\nhistory = { truncation_threshold = 4000, recent_calls_to_keep = 1 }\n\
+        [[privacy.redact]]\nname = \"employee\"\npattern = \"EMP-[0-9]{6}\"\n";
+    for dialect in Dialect::ALL {
+        // Each prints what is shown in full, and the last what is kept as an artifact.
+        let print = |lines: u32, mark: &str| {
+            call("bash", json!({"command": format!("seq 1 {lines} | sed s/^/{mark}-/; echo EMP-123456")}))
+        };
+        let turns = json!([
+            {"calls": [print(3000, "line")]}, {"calls": [print(3000, "lime")]},
+            {"calls": [print(30_000, "long")]}, {"text": "Done."}
+        ]);
+        let stage = Stage::with(dialect, scripted(&turns), lines).await;
+        // Runs it, and compares it with its replay.
+        stage.run("Print").await;
+        let tapes = replay::find(&*stage.history, stage.conversation.as_str()).await.unwrap();
+        let reports: String = tapes[0]
+            .exchanges
+            .iter()
+            .flat_map(|(it, _)| &it.attempts)
+            .filter_map(|attempt| attempt.report.as_deref())
+            .collect();
+        assert!(reports.contains("tokens_before"), "{dialect}: nothing was shortened: {reports}");
+        let artifacts = tapes[0].done.iter().flat_map(|(_, done)| &done.kept);
+        let texts: Vec<&str> = artifacts.map(|kept| str::from_utf8(&kept.bytes).unwrap()).collect();
+        assert!(texts.last().unwrap().ends_with("[redacted:employee]\n"), "{dialect}");
     }
 }
 

@@ -45,7 +45,30 @@ fn texts(kept: &[Kept]) -> Vec<String> {
 }
 
 async fn branch(store: &Store, tip: &EntryId) -> Vec<Kept> {
-    store.entries(Entries::Branch(tip.clone())).await.unwrap()
+    let kept = store.entries(Entries::Branch(tip.clone())).await.unwrap();
+    assert!(kept.iter().all(Kept::is_sound), "what was not touched is sound: {kept:?}");
+    kept
+}
+
+#[test]
+fn an_entry_that_says_something_else_is_not_sound() {
+    let growth = extension("a", None, 7, &[user("hello")]);
+    let sound = Kept {
+        id: growth.tip().unwrap(),
+        conversation: conversation("a"),
+        parent: None,
+        exchange: None,
+        at: Moment(9),
+        entry: user("hello"),
+    };
+    assert!(sound.is_sound(), "when it was appended is not what it says");
+    for touched in [
+        Kept { entry: user("hellp"), ..sound.clone() },
+        Kept { conversation: conversation("b"), ..sound.clone() },
+        Kept { parent: Some(sound.id.clone()), ..sound.clone() },
+    ] {
+        assert!(!touched.is_sound(), "{touched:?}");
+    }
 }
 
 async fn entries_come_back_as_they_were(store: Store) {

@@ -1,6 +1,9 @@
 //! `throughline replay`: a recorded run, driven again offline, and compared byte by byte.
 //!
 //! Exit code 0: identical. 1: something differs, and the first of it is shown. 2: it could not be replayed.
+//! Under other settings nothing counts but what would be sent, and to whom.
+
+mod bodies;
 
 use super::history;
 use crate::args::{Args, ReplayArgs};
@@ -27,16 +30,32 @@ pub fn run(asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
     let ink = Ink::of_stdout();
     let text: String = match args.json {
         true => output::json_lines(&replayed, |writer, (tape, replayed)| {
-            view::write_replayed(writer, tape, replayed);
+            view::write_replayed(writer, tape, replayed, true);
         }),
-        false => replayed.iter().map(|(tape, replayed)| shown(tape, replayed, &ink)).collect(),
+        false => {
+            let manner = Manner { is_other: against.is_some(), full: asked.full };
+            replayed.iter().map(|(tape, replayed)| shown(tape, replayed, manner, &ink)).collect()
+        }
     };
     output::print(&text)?;
+    let words = match against {
+        Some(_) => "under these settings something else would be sent",
+        None => "the run differs from its record",
+    };
     match replayed.iter().map(|(_, replayed)| replayed.differences.len()).sum::<usize>() {
         0 => Ok(()),
-        1 => Err(CommandError::no("the run differs from its record".to_owned())),
-        count => Err(CommandError::no(format!("the run differs from its record, in {count} places"))),
+        1 => Err(CommandError::no(words.to_owned())),
+        count => Err(CommandError::no(format!("{words}, in {count} places"))),
     }
+}
+
+/// How much is shown.
+#[derive(Clone, Copy)]
+struct Manner {
+    /// Whether it was driven under other settings, so that all that became of a request is of interest.
+    is_other: bool,
+    /// Whether nothing is left out.
+    full: bool,
 }
 
 async fn replay_all(
@@ -67,6 +86,10 @@ fn impossible(error: &ReplayError) -> CommandError {
 }
 
 fn config_at(path: &Path) -> Result<Config, CommandError> {
+    if let Err(source) = std::fs::metadata(path) {
+        let words = "it is to be a configuration, or another version of this program";
+        return Err(CommandError::bad_input(format!("--against {}: {source}; {words}", path.display())));
+    }
     let flags = Flags { config: Some(path.to_owned()), ..Flags::default() };
     load_to_look(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))
 }
@@ -93,8 +116,10 @@ fn with_binary(binary: &Path, asked: &ReplayArgs, args: &Args) -> Result<(), Com
             command.arg(name).arg(path);
         }
     }
-    if args.json {
-        command.arg("--json");
+    for (name, is_wanted) in [("--json", args.json), ("--full", asked.full)] {
+        if is_wanted {
+            command.arg(name);
+        }
     }
     let ended = command.status();
     let ended = ended.map_err(|source| CommandError::file(binary.display(), source))?;
@@ -113,7 +138,7 @@ fn end_of(status: ExitStatus) -> String {
     status.code().map_or_else(|| "it was killed".to_owned(), |code| format!("exit code {code}"))
 }
 
-fn shown(tape: &Tape, replayed: &Replayed, ink: &Ink) -> String {
+fn shown(tape: &Tape, replayed: &Replayed, manner: Manner, ink: &Ink) -> String {
     let Replayed { requests, events, calls, is_finished, differences } = replayed;
     let counts = [
         counted(*requests as u64, "request", "requests"),
@@ -122,34 +147,32 @@ fn shown(tape: &Tape, replayed: &Replayed, ink: &Ink) -> String {
     ];
     let counts = counts.join(", ");
     let unfinished = if *is_finished { "" } else { "; the run was cut off, and is replayed up to there" };
-    match differences.first() {
-        None => format!("{}: {} ({counts}){unfinished}\n", tape.turn, ink.good("identical")),
-        Some(first) => {
-            let more = match differences.len() - 1 {
-                0 => String::new(),
-                1 => "and 1 more difference\n".to_owned(),
-                more => format!("and {more} more differences\n"),
-            };
-            format!(
-                "{}: {} ({counts}){unfinished}\n{}{more}",
-                tape.turn,
-                ink.bad("differs"),
-                diff(first, ink)
-            )
-        }
-    }
+    let Some(first) = differences.first() else {
+        return format!("{}: {} ({counts}){unfinished}\n", tape.turn, ink.good("identical"));
+    };
+    let is_told = |one: &&Difference| manner.full || manner.is_other && one.request == first.request;
+    let count = differences.iter().take_while(is_told).count().max(1);
+    let told: String = differences[..count].iter().map(|one| diff(one, manner.full, ink)).collect();
+    let more = match differences.len() - count {
+        0 => String::new(),
+        1 => "and 1 more difference; --full shows it\n".to_owned(),
+        more => format!("and {more} more differences; --full shows them\n"),
+    };
+    format!("{}: {} ({counts}){unfinished}\n{told}{more}", tape.turn, ink.bad("differs"))
 }
 
-fn diff(difference: &Difference, ink: &Ink) -> String {
+fn diff(difference: &Difference, full: bool, ink: &Ink) -> String {
     let request = difference.request.map(|number| format!("request {number}: ")).unwrap_or_default();
     let path = if difference.path.is_empty() { String::new() } else { format!(" at {}", difference.path) };
     let block = |sign: char, text: &str| -> String {
         ink.tame(text).lines().map(|line| format!("{sign} {line}\n")).collect()
     };
-    format!(
-        "{request}{} differs{path}\n{}{}",
-        difference.place.words(),
-        ink.bad(&block('-', &difference.recorded)),
-        ink.good(&block('+', &difference.replayed)),
-    )
+    let sides = match &difference.bodies {
+        Some(both) => bodies::compared(both, full, ink),
+        None => {
+            let (recorded, replayed) = (block('-', &difference.recorded), block('+', &difference.replayed));
+            format!("{}{}", ink.bad(&recorded), ink.good(&replayed))
+        }
+    };
+    format!("{request}{} {}{path}\n{sides}", difference.place.words(), difference.place.verb())
 }
