@@ -29,6 +29,9 @@ pub struct Args {
     /// Say nothing but errors
     #[arg(long, short, global = true, help_heading = GLOBAL)]
     pub quiet: bool,
+    /// Log what is done along the way, to standard error; twice: every step of it
+    #[arg(long, short, action = clap::ArgAction::Count, conflicts_with = "quiet", global = true, help_heading = GLOBAL)]
+    pub verbose: u8,
     /// The configuration file [default: throughline.toml here, else in the user's configuration directory]
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
@@ -231,7 +234,7 @@ pub struct TalkArgs {
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// The most tool calls of a turn [default: what the configuration says, else 100]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_tool_calls: Option<std::num::NonZeroU32>,
     /// What somebody must agree to [default: what the configuration says, else ask]
     #[arg(long, value_name = "WHAT")]
@@ -608,4 +611,9 @@ impl ConvertArgs {
             ReasoningName::AsText => ForeignReasoning::AsText,
         }
     }
+}
+
+/// Reads a number that counts something of which there is at least one.
+fn at_least_one(typed: &str) -> Result<std::num::NonZeroU32, String> {
+    typed.parse().map_err(|_| "it is to be a number from 1 on".to_owned())
 }

@@ -5,6 +5,7 @@ mod commands;
 mod completion;
 mod exit;
 mod input;
+mod log;
 mod output;
 mod reload;
 mod signals;

@@ -186,6 +186,15 @@ impl Recorder {
             title: title_of(&entries),
             keys: placed.key.iter().cloned().collect(),
         };
+        tracing::debug!(
+            request = self.exchange.id.as_str(),
+            conversation = placed.conversation.as_str(),
+            by = placed.identified,
+            known = placed.known,
+            new = entries.len() - placed.known,
+            history = placed.history.len(),
+            "placed"
+        );
         let mut extension = self.extension(placed.parent.clone(), now);
         extension.extend(&entries[placed.known..]);
         self.exchange.before = extension.tip();
@@ -212,6 +221,15 @@ impl Recorder {
         if let Some(before) = self.exchange.attempts.last().filter(|before| before.failure.is_some()) {
             self.telemetry.fell_back(&attempt.backend, fallback(before, &attempt));
         }
+        tracing::debug!(
+            request = self.exchange.id.as_str(),
+            backend = attempt.backend.as_str(),
+            dialect = attempt.dialect.name(),
+            model = attempt.model.as_deref().unwrap_or("none"),
+            strategy = attempt.strategy.as_deref().unwrap_or("none"),
+            bytes = body.len(),
+            "sending"
+        );
         self.exchange.attempts.push(attempt);
         // Nothing is sent that is not on the disk; further attempts change nothing about what was asked.
         let is_first = !self.opening.is_empty();
@@ -241,6 +259,13 @@ impl Recorder {
                 (Some(_), Some(_)) => AttemptOutcome::Refused,
                 (Some(_), None) => AttemptOutcome::Failed,
             };
+            tracing::debug!(
+                request = self.exchange.id.as_str(),
+                backend = attempt.backend.as_str(),
+                status = status.unwrap_or_default(),
+                ?outcome,
+                "attempt ended"
+            );
             self.telemetry.attempt_ended(&attempt.backend, outcome);
             attempt.status = status;
             attempt.failure = failure;
@@ -265,6 +290,7 @@ impl Recorder {
     /// # Errors
     /// When the history cannot be written, unless that is to be passed over.
     pub async fn events(&mut self, events: Vec<ProviderEvent>) -> Result<(), StoreError> {
+        tracing::trace!(request = self.exchange.id.as_str(), events = events.len(), "heard");
         // A secret comes in pieces, and can only be told when all of them are there.
         if !self.pending.take_in(events) || self.privacy.is_active() {
             return Ok(());
@@ -452,7 +478,10 @@ impl Recorder {
         let mut batch = self.privacy.batch(batch);
         batch.writes.splice(0..0, self.unwritten.drain(..));
         let spare = self.passes.then(|| batch.writes.clone());
-        let began = (batch.durability == Durability::Durable).then(Instant::now);
+        let is_durable = batch.durability == Durability::Durable;
+        let began = is_durable.then(Instant::now);
+        let (request, writes) = (self.exchange.id.as_str(), batch.writes.len());
+        tracing::trace!(request, writes, is_durable, "writing");
         // Also while it is being written: whoever is dropped then cannot know whether it was.
         let begun = std::mem::replace(&mut self.begun, true);
         let appended = self.history.append(batch).await;

@@ -70,6 +70,7 @@ pub fn as_it_is(location: &StoreLocation) -> Result<Option<Arc<dyn Upkeep>>, Sto
 pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError> {
     match location {
         StoreLocation::Sqlite(file) => {
+            tracing::debug!(file = %file.display(), "opening the history");
             if let Some(folder) = file.parent() {
                 std::fs::create_dir_all(folder)
                     .map_err(|source| CommandError::file(folder.display(), source))?;
@@ -77,6 +78,7 @@ pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError
             Ok(Arc::new(Sqlite::open(file, SqliteOptions::default())?))
         }
         StoreLocation::Postgres(url) => {
+            tracing::debug!("opening the history in PostgreSQL");
             Ok(Arc::new(Postgres::open(url.expose(), PostgresOptions::default())?))
         }
     }
@@ -84,6 +86,7 @@ pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError
 
 /// Opens the history to look at it, as it is: where there is none, none is created, and it is empty.
 pub fn open_to_read(config: &Config) -> Result<Arc<dyn History>, CommandError> {
+    tracing::debug!("opening the history to read");
     Ok(match as_it_is(&config.store.location)? {
         Some(history) => history,
         None => Arc::new(Memory::new()),
@@ -92,16 +95,23 @@ pub fn open_to_read(config: &Config) -> Result<Arc<dyn History>, CommandError> {
 
 /// Reads the configuration as the command line has it, for a command that asks no backend: keys need not be there.
 pub fn configured(args: &Args) -> Result<Config, CommandError> {
-    load_to_look(&Process, &flags(args)).map_err(|errors| bad_config(&errors))
+    load_to_look(&Process, &flags(args)).map(logged).map_err(|errors| bad_config(&errors))
 }
 
 /// Reads the configuration as the command line has it, with every key that it refers to.
 pub fn configured_with_keys(args: &Args) -> Result<Config, CommandError> {
-    load(&Process, &flags(args)).map_err(|errors| bad_config(&errors))
+    load(&Process, &flags(args)).map(logged).map_err(|errors| bad_config(&errors))
 }
 
 fn flags(args: &Args) -> Flags {
     Flags { config: args.config.clone(), listen: None, data: args.data.clone() }
+}
+
+/// Returns a configuration after the log was told which one it is.
+fn logged(config: Config) -> Config {
+    let file = config.file.as_deref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
+    tracing::debug!(%file, active = %config.active, backends = config.backends.len(), "configured");
+    config
 }
 
 /// Waits for what a command asks of the history.

@@ -27,12 +27,15 @@ mod switch;
 use crate::args::{Args, Command};
 use crate::completion;
 use crate::exit::CommandError;
+use crate::log;
 pub use env::names as client_names;
 pub use run::CONFINED_SHELL;
 
 /// Runs the command that was asked for.
 pub fn run(args: &Args) -> Result<(), CommandError> {
     refuse_idle_options(args)?;
+    // A gateway has a log unless it is told not to; what others do along the way is only told on demand.
+    log::begin(args, matches!(args.command, Command::Serve { .. }).then_some(tracing::Level::INFO));
     match &args.command {
         Command::Serve { listen } => serve::run(listen.as_deref(), args),
         Command::Demo(asked) => demo::run(*asked, args),

@@ -26,7 +26,6 @@ pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
         Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
     let reloader = Reloader::new(flags.clone());
     let config = load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))?;
-    log(args.quiet);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     runtime.block_on(serve(config, reloader, args))
@@ -85,12 +84,6 @@ pub(super) fn not_bound(listen: SocketAddr, source: std::io::Error) -> CommandEr
         _ => "--listen takes another address",
     };
     CommandError::file(listen, source).hint(hint)
-}
-
-/// Lets the log go to standard error, a line for each exchange and each thing that went wrong.
-fn log(quiet: bool) {
-    let level = if quiet { tracing::Level::ERROR } else { tracing::Level::INFO };
-    tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(std::io::stderr).init();
 }
 
 fn hint(config: &Config) -> &'static str {

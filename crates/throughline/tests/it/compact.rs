@@ -222,7 +222,8 @@ fn bad_input_is_named_and_prints_nothing() {
 fn every_option_is_documented_and_the_run_of_the_documentation_works() {
     let page = std::fs::read_to_string(root().join("docs/compaction.md")).unwrap();
     let help = compact(&["--help"], "").stdout;
-    let global = ["--help", "--version", "--color", "--quiet", "--config", "--data", "--no-pager"];
+    let global =
+        ["--help", "--version", "--color", "--quiet", "--verbose", "--config", "--data", "--no-pager"];
     for word in help.split_whitespace().filter(|word| word.starts_with("--")) {
         let option = word.trim_end_matches([',', '.', ']', ';']);
         assert!(

@@ -169,6 +169,8 @@ fn a_program_is_given_frames() {
     let scene = Scene::new("frames", "messages", &mending());
     let frames = scene.frames(&["--approve", "all", "Mend add.sh"]);
     assert_eq!(frames[0]["frame"], "begun");
+    let cwd = scene.folder.join("work").canonicalize().unwrap();
+    assert_eq!(frames[0]["cwd"], cwd.to_str().unwrap(), "from the root on, as it was typed from here on");
     assert!(frames[0]["confinement"].as_str().unwrap().starts_with("commands are"));
     assert_eq!(of_kind(&frames, "called").len(), 5);
     let settled = of_kind(&frames, "settled");
@@ -183,6 +185,26 @@ fn a_program_is_given_frames() {
         (&json!("finished"), &json!("completed"), &json!(true))
     );
     assert!(last["cost_usd"].as_f64().unwrap() > 0.0 && last["tool_calls"] == 5);
+}
+
+#[test]
+fn what_is_done_is_logged_on_demand_and_nothing_of_what_is_said() {
+    let scene = Scene::new("verbose", "messages", &json!([{"text": "Spoken."}]));
+    let silent = scene.run(&["--json", "Hear me"]);
+    assert_eq!((silent.code, &*silent.stderr), (0, ""));
+    let run = scene.run(&["-v", "--json", "Hear me"]);
+    for said in
+        ["configured file=throughline.toml", "opening the history", "placed", "sending", "attempt ended"]
+    {
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
+    let every = scene.run(&["-vv", "--json", "Hear me"]).stderr;
+    assert!(every.contains("TRACE") && !run.stderr.contains("TRACE"), "{every}");
+    for secret in [KEY, "Hear me", "Spoken"] {
+        assert!(!every.contains(secret), "{secret}: {every}");
+    }
+    let lines = every.lines().all(|line| line.contains(" throughline"));
+    assert!(lines, "nothing but what this program says: {every}");
 }
 
 #[test]
@@ -296,6 +318,8 @@ fn the_exit_code_says_how_it_ended() {
     assert_eq!(run.code, 3, "{}", run.stderr);
     assert!(run.stderr.contains("No such luck"), "{}", run.stderr);
     assert_eq!(scene.run(&[""]).code, 2);
+    let run = scene.run(&["--max-tool-calls", "0", "Go"]);
+    assert!(run.code == 2 && run.stderr.contains("a number from 1 on"), "{}", run.stderr);
     assert_eq!(scene.run(&["--image", "work/AGENTS.md", "See"]).code, 2);
 }
 
@@ -470,10 +494,12 @@ fn a_conversation_is_had_line_by_line() {
     let mut command = scene.command(&["chat", "--cwd", "work"]);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"First\n\nSecond\n/exit\nThird\n").unwrap();
+    child.stdin.take().unwrap().write_all(b"First\n\n/help\n/compact\nSecond\n/exit\nThird\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "One.\nTwo.\n");
     assert!(output.status.success());
-    assert_eq!(scene.bodies().len(), 2);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("/exit, /quit") && told.contains("/compact means nothing here"), "{told}");
+    assert_eq!(scene.bodies().len(), 2, "neither is for the model");
     assert!(scene.bodies()[1].contains("One."), "the second line sees the first");
 }

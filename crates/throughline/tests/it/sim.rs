@@ -91,7 +91,7 @@ fn a_bad_script_is_named_with_what_is_wrong_in_it() {
 fn every_option_is_documented() {
     let page = std::fs::read_to_string(root().join("docs/sim.md")).unwrap();
     let help = throughline(&["sim", "--help"], b"").stdout;
-    let global = ["--color", "--quiet", "--help", "--config", "--data", "--json", "--no-pager"];
+    let global = ["--color", "--quiet", "--verbose", "--help", "--config", "--data", "--json", "--no-pager"];
     for word in help.split_whitespace().filter(|word| word.starts_with("--")) {
         let option = word.trim_end_matches([',', '.', ']']);
         assert!(global.contains(&option) || page.contains(option), "docs/sim.md does not mention {option}");

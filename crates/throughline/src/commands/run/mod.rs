@@ -7,6 +7,7 @@ mod console;
 mod face;
 mod frames;
 mod session;
+mod typed;
 
 use crate::args::{Args, ChatArgs, RunArgs};
 use crate::exit::CommandError;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use throughline_core::{Conclusion, Ending, Text};
 use throughline_gateway::turn::{Finished, Watch, cost};
+use typed::Typed;
 
 /// Runs one turn.
 pub fn run(asked: &RunArgs, args: &Args) -> Result<(), CommandError> {
@@ -53,14 +55,20 @@ async fn talk(
     args: &Args,
 ) -> Result<(), CommandError> {
     if !args.quiet && std::io::stdin().is_terminal() {
-        output::remark("Say what you want. /exit or the end of input ends it, Ctrl-C stops a turn.");
+        output::remark(
+            "Say what you want. /exit ends it, /help says what else there is, Ctrl-C stops a turn.",
+        );
     }
     let mut images = images;
     while let Some(line) = console.line("> ").await {
-        match line.trim() {
-            "" => continue,
-            "/exit" | "/quit" => break,
-            prompt => {
+        match typed::read(&line) {
+            Typed::Nothing => {}
+            Typed::Exit => break,
+            Typed::Help => output::remark(typed::HELP),
+            Typed::Unknown(word) => {
+                output::remark(&format!("{word} means nothing here; /help lists what does"));
+            }
+            Typed::Prompt(prompt) => {
                 let finished = turn(session, console, prompt, images, args).await?;
                 images = &[];
                 if let Err(error) = verdict(&finished) {

@@ -33,7 +33,7 @@ pub struct Session {
     manner: Manner,
     conversation: ConversationId,
     simulated: Option<Sim>,
-    /// The directory that the tools work in.
+    /// The directory that the tools work in, from the root on.
     pub cwd: PathBuf,
 }
 
@@ -97,6 +97,7 @@ impl Session {
         let base_url = simulated.as_ref().map(Sim::base_url);
         let gateway = Gateway::build(config.clone(), Arc::clone(&history), base_url).await;
         let gateway = Arc::new(gateway.map_err(|error| CommandError::bad_input(error.to_string()))?);
+        let cwd = cwd.canonicalize().unwrap_or(cwd);
         Ok(Self { gateway, config, history, bench, manner, conversation, simulated, cwd })
     }
 
