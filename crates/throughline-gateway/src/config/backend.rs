@@ -114,8 +114,7 @@ impl At<'_, '_> {
         let timeouts = self.timeouts(section.timeouts.connect, section.timeouts.idle);
         let http2 = section.http2.unwrap_or_default();
         self.note("http2", http2.name());
-        let prices = section.prices;
-        let shown = prices.map(|it| format!("input {} output {} per million", it.input, it.output));
+        let shown = section.prices.map(|it| format!("input {} output {} per million", it.input, it.output));
         self.note("prices", shown.as_deref().unwrap_or("unknown"));
         let store = section.store.unwrap_or(true);
         self.note("store", store);
@@ -140,8 +139,8 @@ impl At<'_, '_> {
             timeouts,
             http2,
             store,
+            prices: section.prices,
             history: history.overridden_by(section.history),
-            prices,
         })
     }
 
