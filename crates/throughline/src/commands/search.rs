@@ -20,8 +20,13 @@ pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
     let history = history::open_to_read(&history::configured(args)?)?;
     let page = history::wait(async { found(&*history, asked).await })?;
     if page.items.is_empty() {
-        return Err(CommandError::no("nothing was found")
-            .hint("all words must occur; test* stands for words that begin so, and fewer words find more"));
+        let hint = match asked.query {
+            Some(_) => {
+                "all words must occur; test* stands for words that begin so, and fewer words find more"
+            }
+            None => "each of the options narrows it down; fewer find more",
+        };
+        return Err(CommandError::no("nothing was found").hint(hint));
     }
     if args.json {
         output::print(&json_lines(&page.items, view::write_hit))?;
