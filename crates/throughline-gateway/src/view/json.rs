@@ -29,8 +29,8 @@ pub fn write_listed(writer: &mut Writer, listed: &Listed) {
 pub fn write_tallied(writer: &mut Writer, listed: &Listed, tally: &Tally, config: &Config) {
     writer.begin_object();
     write_listed_fields(writer, listed);
-    write_usage(writer, "usage_total", tally.total());
-    write_cost(writer, tally.cost(config));
+    write_usage(writer, "usage_total", tally.used.total());
+    write_cost(writer, tally.used.cost(config));
     writer.field_uint("runs", tally.runs.len() as u64);
     writer.end_object();
 }

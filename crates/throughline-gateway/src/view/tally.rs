@@ -24,8 +24,8 @@ const CUT_OFF_AFTER_MS: i64 = 60 * 60 * 1000;
 /// What the exchanges of a conversation add up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The tokens that were taken, by the backend that answered.
-    pub used: Vec<(Text, Usage)>,
+    /// The tokens that were taken.
+    pub used: Used,
     /// The runs, in the order in which they began.
     pub runs: Vec<Run>,
     /// How many exchanges were counted.
@@ -51,9 +51,13 @@ pub struct Run {
     pub first: u64,
     /// How many exchanges it took.
     pub exchanges: u64,
-    /// The tokens that were taken, by the backend that answered.
-    pub used: Vec<(Text, Usage)>,
+    /// The tokens that were taken.
+    pub used: Used,
 }
+
+/// Tokens that were taken, by the backend that answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Used(Vec<(Text, Usage)>);
 
 /// What was counted of conversations so far.
 #[derive(Debug, Default)]
@@ -75,23 +79,11 @@ impl Tally {
         tally
     }
 
-    /// Returns the tokens of all backends together; nothing where none has said what it took.
-    #[must_use]
-    pub fn total(&self) -> Option<Usage> {
-        total(&self.used)
-    }
-
-    /// Returns what that cost in US dollars, if the prices of all backends that answered are known.
-    #[must_use]
-    pub fn cost(&self, config: &Config) -> Option<f64> {
-        cost(config, &self.used)
-    }
-
     fn count(&mut self, exchange: &Exchange) {
         self.exchanges += 1;
         let used = exchange.usage.and_then(|usage| Some((answering(exchange)?.backend.clone(), usage)));
         if let Some((backend, usage)) = &used {
-            add(&mut self.used, backend, *usage);
+            self.used.add(backend, *usage);
         }
         let Some(id) = turn_of(exchange) else { return };
         let at = self.runs.iter().position(|run| *run.id == *id).unwrap_or_else(|| {
@@ -104,7 +96,7 @@ impl Tally {
                 last: exchange.id.clone(),
                 first: self.exchanges,
                 exchanges: 0,
-                used: Vec::new(),
+                used: Used::default(),
             });
             self.runs.len() - 1
         });
@@ -114,22 +106,34 @@ impl Tally {
         run.ending.clone_from(&exchange.ending);
         run.last = exchange.id.clone();
         if let Some((backend, usage)) = &used {
-            add(&mut run.used, backend, *usage);
+            run.used.add(backend, *usage);
         }
     }
 }
 
-impl Run {
+impl Used {
+    /// Returns the backends that answered, in the order in which they first did.
+    pub fn backends(&self) -> impl Iterator<Item = &Text> {
+        self.0.iter().map(|(backend, _)| backend)
+    }
+
     /// Returns the tokens of all backends together; nothing where none has said what it took.
     #[must_use]
     pub fn total(&self) -> Option<Usage> {
-        total(&self.used)
+        self.0.iter().map(|(_, usage)| *usage).reduce(sum)
     }
 
     /// Returns what that cost in US dollars, if the prices of all backends that answered are known.
     #[must_use]
     pub fn cost(&self, config: &Config) -> Option<f64> {
-        cost(config, &self.used)
+        (!self.0.is_empty()).then(|| turn::cost(config, &self.0)).flatten()
+    }
+
+    fn add(&mut self, backend: &Text, usage: Usage) {
+        match self.0.iter_mut().find(|(name, _)| name == backend) {
+            Some((_, so_far)) => *so_far = sum(*so_far, usage),
+            None => self.0.push((backend.clone(), usage)),
+        }
     }
 }
 
@@ -202,21 +206,6 @@ pub fn cost_of(config: &Config, exchange: &Exchange) -> Option<f64> {
     turn::cost(config, &[(backend, exchange.usage?)])
 }
 
-fn cost(config: &Config, used: &[(Text, Usage)]) -> Option<f64> {
-    (!used.is_empty()).then(|| turn::cost(config, used)).flatten()
-}
-
-fn total(used: &[(Text, Usage)]) -> Option<Usage> {
-    used.iter().map(|(_, usage)| *usage).reduce(sum)
-}
-
-fn add(used: &mut Vec<(Text, Usage)>, backend: &Text, usage: Usage) {
-    match used.iter_mut().find(|(name, _)| name == backend) {
-        Some((_, so_far)) => *so_far = sum(*so_far, usage),
-        None => used.push((backend.clone(), usage)),
-    }
-}
-
 const fn sum(a: Usage, b: Usage) -> Usage {
     Usage {
         input: a.input + b.input,
@@ -273,12 +262,16 @@ mod tests {
         // 300,000 at 2.0, 600,000 at 0.5, 100,000 at 3.0, 250,000 at 8.0, by the million.
         assert_eq!(cost_of(&config, &one), Some(0.6 + 0.3 + 0.3 + 2.0));
         let tally = Tally::of(&[one.clone(), one.clone()]);
-        assert_eq!(tally.cost(&config), Some(6.4));
-        assert_eq!(tally.total(), used(2_000_000, 1_200_000, 200_000, 500_000));
+        assert_eq!(tally.used.cost(&config), Some(6.4));
+        assert_eq!(tally.used.total(), used(2_000_000, 1_200_000, 200_000, 500_000));
         let unpriced = exchange(2, "b", "curl", used(10, 0, 0, 1));
         assert_eq!(cost_of(&config, &unpriced), None);
-        assert_eq!(Tally::of(&[one, unpriced]).cost(&config), None, "a part of the cost is not the cost");
-        assert_eq!(Tally::of(&[]).cost(&config), None);
+        assert_eq!(
+            Tally::of(&[one, unpriced]).used.cost(&config),
+            None,
+            "a part of the cost is not the cost"
+        );
+        assert_eq!(Tally::of(&[]).used.cost(&config), None);
     }
 
     #[test]
@@ -292,8 +285,8 @@ mod tests {
         ]);
         let runs: Vec<_> = tally.runs.iter().map(|run| (&*run.id, run.first, run.exchanges)).collect();
         assert_eq!(runs, [("run_1", 2, 2), ("run_2", 4, 1)]);
-        assert_eq!(tally.runs[0].total(), used(12, 0, 0, 2));
-        assert_eq!((tally.runs[1].ended, tally.runs[1].total()), (None, None));
+        assert_eq!(tally.runs[0].used.total(), used(12, 0, 0, 2));
+        assert_eq!((tally.runs[1].ended, tally.runs[1].used.total()), (None, None));
     }
 
     #[tokio::test]
@@ -320,7 +313,7 @@ mod tests {
             let heading = history.conversations(which).await.unwrap().items.remove(0);
             let tally = tallies.of(&history, &heading).await.unwrap();
             assert_eq!(tally, tallies.of(&history, &heading).await.unwrap(), "asked again, the same");
-            read.push(tally.total().unwrap().input);
+            read.push(tally.used.total().unwrap().input);
         }
         assert_eq!(read, [10, 10, 30, 60]);
     }

@@ -1,7 +1,9 @@
 //! What everybody must be able to read, and what nobody may slip in.
 
 use super::{Scene, WORK};
+use crate::cli::scratch;
 use serde_json::Value;
+use std::process::Command;
 
 /// Text that would do something if it were taken for anything but text.
 const NASTY: &str = r#"<script>window.slipped = 1</script><img src=x onerror="window.slipped = 2"><svg onload="window.slipped = 3"> <a href="javascript:window.slipped=4">a</a> [b](javascript:window.slipped=5) "><style>body{display:none}</style>"#;
@@ -26,7 +28,10 @@ async fn nothing_that_was_said_or_returned_is_taken_for_markup() {
     );
     scene.browser.value(&work).await;
     scene.browser.until("document.querySelector('.listed') !== null").await;
+    let run = format!("#/r/{}", run_of("nasty", NASTY));
     let places = [
+        ("#/runs", ".listed .outcome"),
+        (&*run, ".step"),
         ("#/", ".listed"),
         ("#/c/nasty%3Cimg%20src%3Dx%3E", ".pair"),
         ("#/c/nasty%3Cimg%20src%3Dx%3E/seen/1", ".rows .row"),
@@ -61,6 +66,19 @@ async fn nothing_that_was_said_or_returned_is_taken_for_markup() {
         scene.browser.value("fetch('/').then((it) => it.headers.get('content-security-policy'))").await;
     let policy = policy.as_str().unwrap().to_owned();
     assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+}
+
+/// Has another process do a run in the history of a scene; returns its id.
+fn run_of(name: &str, task: &str) -> String {
+    let run = Command::new(env!("CARGO_BIN_EXE_throughline"))
+        .args(["run", "--config", "throughline.toml", "--data", "data", "--backend", "beta", "--json", task])
+        .current_dir(scratch(name))
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let first = String::from_utf8(run.stdout).unwrap().lines().next().map(str::to_owned);
+    let frame: Value = serde_json::from_str(&first.unwrap()).unwrap();
+    frame["run"].as_str().unwrap().to_owned()
 }
 
 /// The least contrast between a text and what is behind it, by the text; below 4.5 many cannot read it.
