@@ -241,6 +241,8 @@ fn simulated() -> BackendSection {
         name: Some("sim".to_owned()),
         dialect: Some(DialectName(Dialect::Responses)),
         base_url: Some(address::SIMULATED.to_owned()),
+        // `run` and `chat` ask for no model of their own.
+        default_model: Some("sim".to_owned()),
         ..BackendSection::default()
     }
 }

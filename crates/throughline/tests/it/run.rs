@@ -365,6 +365,19 @@ fn a_command_ends_at_the_configured_time() {
 }
 
 #[test]
+fn without_a_configuration_the_simulated_backend_answers() {
+    let folder = scratch("run-unconfigured");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
+    command.args(["run", "--data", "data", "--approve", "none", "Say hello"]).current_dir(&folder);
+    let output = command.env_clear().env("HOME", &folder).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(!output.stdout.is_empty(), "{stderr}");
+}
+
+#[test]
 fn replay_shows_what_other_settings_would_have_sent() {
     let turns = json!([{"calls": [call("read", json!({"path": "src/add.sh"}))]}, {"text": "Read."}]);
     let scene = Scene::new("against", "chat", &turns);
