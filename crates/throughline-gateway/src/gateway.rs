@@ -2,11 +2,13 @@
 
 use crate::background::Background;
 use crate::config::{self, Backend, Config, Endpoint};
+use crate::connections::Connections;
 use crate::drain::Drain;
 use crate::egress::{Egress, EgressError, Reel};
 use crate::exchange::Knowledge;
 use crate::gauges::Gauges;
 use crate::listing::{self, Listed, Listing};
+use crate::memory::MemoryBudget;
 use crate::retelling::Retellings;
 use crate::routing::Listings;
 use crate::switch::SWITCH;
@@ -57,6 +59,10 @@ pub struct Gateway {
     pub gauges: Gauges,
     /// What conversations have taken so far.
     pub tallies: Tallies,
+    /// The connections of clients that are open.
+    pub connections: Arc<Connections>,
+    /// The memory that all requests under way may take together.
+    pub memory: Arc<MemoryBudget>,
     /// How many more runs may be replayed at the same time for whoever asks over HTTP.
     pub replays: Semaphore,
     /// Verdicts and switches, as the history had them when they were last read.
@@ -129,8 +135,11 @@ impl Gateway {
     ) -> Result<Self, BuildError> {
         let standing = history.standing().await?;
         let knowledge = Knowledge::new(setup.config.limits.known_bytes);
+        let memory = Arc::new(MemoryBudget::new(setup.config.limits.memory_bytes));
         Ok(Self {
             knowledge,
+            connections: Arc::default(),
+            memory,
             setup: RwLock::new(Arc::new(setup)),
             history,
             telemetry: Arc::default(),
@@ -185,6 +194,7 @@ impl Gateway {
         let needs_restart = config::keep_fixed(&before.config, &mut config);
         let setup = Setup::new(config, self.simulated.as_deref(), &self.telemetry, Some(&before))?;
         self.knowledge.limit(setup.config.limits.known_bytes);
+        self.memory.set_limit(setup.config.limits.memory_bytes);
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
         self.reloaded.notify_one();
         Ok(needs_restart)

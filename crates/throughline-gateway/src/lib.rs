@@ -5,7 +5,7 @@
 //! These decide and do nothing: they take facts and return data, so they are tested without network or clock.
 //! The rest acts: [`ingress`] lets requests in, [`exchange`] carries one from start to end, [`egress`] speaks
 //! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
-//! at run time, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
+//! at run time, [`connections`] and [`memory`] bound what clients may take, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
 //! it took, [`probe`] asks a backend what it is, [`listing`] does so in the background, [`verdicts`] are what was
 //! learned about one, and [`gauges`] how its models count. [`background`] holds answers that nobody waits for,
 //! [`retelling`] what is being retold by a model, [`drain`] what is waited for before the gateway stops, and
@@ -14,6 +14,7 @@
 pub mod background;
 pub mod capability;
 pub mod config;
+pub mod connections;
 pub mod drain;
 pub mod egress;
 pub mod elsewhere;
@@ -22,6 +23,7 @@ pub mod gateway;
 pub mod gauges;
 pub mod ingress;
 pub mod listing;
+pub mod memory;
 pub mod privacy;
 pub mod probe;
 pub mod retelling;

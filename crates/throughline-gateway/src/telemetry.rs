@@ -26,6 +26,7 @@ pub struct Telemetry {
     changes: Family<1>,
     store_failures: Family<1>,
     reloads: Family<1>,
+    refusals: Family<1>,
     switches: Family<0>,
     spans: Family<1>,
     abridged: Family<0>,
@@ -56,6 +57,59 @@ pub enum AttemptOutcome {
     Refused,
     /// There was no answer, or none that can be understood.
     Failed,
+}
+
+/// Why a request or a connection was refused before it was an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No key, or a wrong one.
+    Key,
+    /// From another machine, or for the name of one, while there are no keys.
+    NotLocal,
+    /// From a page of another origin.
+    Page,
+    /// The head is too large.
+    HeaderSize,
+    /// The head took too long to arrive.
+    HeaderTimeout,
+    /// The body took too long to arrive.
+    RequestTimeout,
+    /// The body is too large.
+    BodySize,
+    /// The body is not what it says.
+    Invalid,
+    /// There is no memory left for it.
+    Memory,
+    /// Too many requests are under way.
+    Requests,
+    /// Too many connections are at work.
+    Connections,
+    /// The connection had nothing to do, and made room for another.
+    Evicted,
+    /// The client took nothing of what was written to it.
+    WriteTimeout,
+}
+
+impl Refusal {
+    /// Returns its name, as `/metrics` has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::NotLocal => "not_local",
+            Self::Page => "page",
+            Self::HeaderSize => "header_size",
+            Self::HeaderTimeout => "header_timeout",
+            Self::RequestTimeout => "request_timeout",
+            Self::BodySize => "body_size",
+            Self::Invalid => "invalid_body",
+            Self::Memory => "memory",
+            Self::Requests => "requests",
+            Self::Connections => "connections",
+            Self::Evicted => "evicted",
+            Self::WriteTimeout => "write_timeout",
+        }
+    }
 }
 
 /// What came of asking a model for a summary.
@@ -167,6 +221,11 @@ impl Telemetry {
                 "Times that the configuration was read again.",
                 ["outcome"],
             ),
+            refusals: Family::new(
+                "throughline_refused_total",
+                "Requests and connections that were refused before they were exchanges.",
+                ["reason"],
+            ),
             switches: Family::new(
                 "throughline_switches_total",
                 "Switches at run time that this gateway has noticed.",
@@ -260,6 +319,11 @@ impl Telemetry {
         self.reloads.add([Text::from_static(outcome)], 1);
     }
 
+    /// Counts a request or a connection that was refused.
+    pub fn refused(&self, reason: Refusal) {
+        self.refusals.add([Text::from_static(reason.name())], 1);
+    }
+
     /// Counts a request that was sent without being read from its beginning.
     pub fn abridged(&self) {
         self.abridged.add([], 1);
@@ -308,6 +372,7 @@ impl Telemetry {
         self.changes.write(&mut out);
         self.store_failures.write(&mut out);
         self.reloads.write(&mut out);
+        self.refusals.write(&mut out);
         self.switches.write(&mut out);
         self.spans.write(&mut out);
         self.abridged.write(&mut out);
@@ -471,7 +536,7 @@ mod tests {
         let text = Telemetry::new().text();
         let names: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-        assert_eq!(names.len(), 14);
+        assert_eq!(names.len(), 15);
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "docs/operations.md does not mention {name}");
         }

@@ -86,6 +86,16 @@ pub struct LimitsSection {
     pub request_timeout: Option<TimeLimit>,
     /// The memory in which the beginnings of requests are known again; 0 for none.
     pub known_bytes: Option<usize>,
+    /// The memory that all requests under way may take together.
+    pub memory_bytes: Option<NonZeroUsize>,
+    /// The most connections at a time.
+    pub connections: Option<NonZeroU32>,
+    /// How long the head of a request may take to arrive.
+    pub header_timeout: Option<TimeLimit>,
+    /// How long a connection may be open without a request.
+    pub idle_timeout: Option<TimeLimit>,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Option<TimeLimit>,
 }
 
 /// `[[backends]]`

@@ -118,6 +118,16 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// How much memory may be used to know the beginnings of requests again.
     pub known_bytes: usize,
+    /// How much memory all requests under way may take together.
+    pub memory_bytes: usize,
+    /// The most connections at a time.
+    pub connections: u32,
+    /// How long the head of a request may take to arrive.
+    pub header_timeout: Duration,
+    /// How long a connection may be open without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
 }
 
 /// A configured place that answers prompts.
@@ -423,13 +433,25 @@ impl Resolver<'_> {
     }
 
     fn limits(&mut self, section: &LimitsSection) -> Limits {
+        let time =
+            |limit: Option<TimeLimit>, seconds| limit.map_or(Duration::from_secs(seconds), |limit| limit.0);
         let limits = Limits {
             body_bytes: section.body_bytes.map_or(64 << 20, Into::into),
             header_bytes: section.header_bytes.map_or(64 << 10, Into::into),
             concurrent_requests: section.concurrent_requests.map_or(1024, Into::into),
-            request_timeout: section.request_timeout.map_or(Duration::from_secs(30), |limit| limit.0),
+            request_timeout: time(section.request_timeout, 30),
             known_bytes: section.known_bytes.unwrap_or(32 << 20),
+            memory_bytes: section.memory_bytes.map_or(256 << 20, Into::into),
+            connections: section.connections.map_or(1024, Into::into),
+            header_timeout: time(section.header_timeout, 15),
+            idle_timeout: time(section.idle_timeout, 120),
+            write_timeout: time(section.write_timeout, 60),
         };
+        self.note("limits.memory_bytes", limits.memory_bytes);
+        self.note("limits.connections", limits.connections);
+        self.note("limits.header_timeout", TimeLimit(limits.header_timeout));
+        self.note("limits.idle_timeout", TimeLimit(limits.idle_timeout));
+        self.note("limits.write_timeout", TimeLimit(limits.write_timeout));
         self.note("limits.known_bytes", limits.known_bytes);
         self.note("limits.body_bytes", limits.body_bytes);
         self.note("limits.header_bytes", limits.header_bytes);

@@ -27,6 +27,11 @@ const MIDDLE: &str = r#"
 #concurrent_requests = 1024
 #request_timeout = "30s"
 #known_bytes = 33554432
+#memory_bytes = 268435456
+#connections = 1024
+#header_timeout = "15s"
+#idle_timeout = "2m"
+#write_timeout = "1m"
 
 [history]
 #recent_calls_to_keep = 6

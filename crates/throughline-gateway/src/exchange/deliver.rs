@@ -32,6 +32,7 @@ impl Running {
     /// Delivers an answer that has begun.
     pub(super) async fn deliver(mut self, opened: Opened) -> Response {
         let mut opened = opened;
+        self.reading.release_sent();
         loop {
             let Opened { prompted, sent, answer } = opened;
             self.recorder.attempt_ended(Some(200), None, now());

@@ -19,6 +19,7 @@ mod handover;
 mod identity;
 mod items;
 mod known;
+mod large;
 pub mod noted;
 mod open;
 mod permit;
@@ -43,6 +44,7 @@ pub use count::{Counted, count};
 pub use handover::CONTINUE_HEADER;
 pub use identity::{CONVERSATION_HEADER, conversation_mark};
 pub use known::Knowledge;
+pub use large::{answer as answer_unhindered, unhindered};
 pub use place::SIDE_QUESTIONS;
 pub(crate) use place::restated;
 pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
@@ -56,6 +58,7 @@ use crate::config::OnStoreFailure;
 use crate::egress::Presented;
 use crate::gateway::{Gateway, Setup, mint, now};
 use crate::ingress::reject::{own, reject};
+use crate::memory::Reservation;
 use crate::routing::{Asked, Destination, Route, RouteError, route};
 use crate::switch;
 use crate::telemetry::StoreUse;
@@ -100,6 +103,8 @@ pub struct Incoming {
     pub purpose: Purpose,
     /// What is settled already about a request of our own, made for a turn.
     pub own: Option<Own>,
+    /// The memory that was set apart for it; one of our own needs none.
+    pub reservation: Option<Reservation>,
 }
 
 /// What is settled already about a request of our own.

@@ -8,6 +8,7 @@ use super::{Incoming, Purpose, Running, background, identity, misplaced};
 use crate::config::OnStoreFailure;
 use crate::gateway::Gateway;
 use crate::ingress::reject::undecodable;
+use crate::memory::Reservation;
 use crate::routing::Destination;
 use crate::telemetry::StoreUse;
 use std::sync::Arc;
@@ -22,7 +23,12 @@ pub struct Reading {
     address: Option<Address>,
     /// What it was read with, if it was not read whole.
     known: Option<Arc<Known>>,
+    /// The memory that was set apart for the request.
+    reservation: Option<Reservation>,
 }
+
+/// How many bytes an exchange holds for each byte of its request once it was sent.
+const COPIES_WHILE_ANSWERED: usize = 2;
 
 impl Reading {
     /// Reads a request and finds its place.
@@ -34,7 +40,7 @@ impl Reading {
         incoming: Incoming,
         fresh: ConversationId,
     ) -> Result<(Self, Ask, Placed), Failure> {
-        let Incoming { dialect, headers, body, remembered, purpose, own } = incoming;
+        let Incoming { dialect, headers, body, remembered, purpose, own, reservation } = incoming;
         let body: Arc<str> = body.into();
         // Whatever else is done with a history is done with all of it.
         let address = gateway.knowledge.address(dialect, identity::session(&headers), &body);
@@ -46,7 +52,7 @@ impl Reading {
         let is_plain = purpose == Purpose::Answer && own.is_none() && !privacy.is_active();
         let address = address.filter(|_| is_plain);
         let known = address.as_ref().and_then(|address| gateway.knowledge.recall(address, &body));
-        let mut reading = Self { body, address, known };
+        let mut reading = Self { body, address, known, reservation };
         let misplaced = |error: PlaceError| misplaced(gateway, &error);
         if let Some((known, abridged)) = reading.abridge(dialect) {
             let claim = identity::claim(&headers, &abridged.ask);
@@ -86,6 +92,14 @@ impl Reading {
 
     fn decode(&self, dialect: Dialect) -> Result<Ask, Failure> {
         decode_request(dialect, Arc::clone(&self.body)).map_err(|error| undecodable(&error))
+    }
+
+    /// Gives back the memory that is not needed any more once the request was sent.
+    pub fn release_sent(&mut self) {
+        if let Some(reservation) = &mut self.reservation {
+            // To give something back needs no room.
+            let _ = reservation.resize(self.body.len() * COPIES_WHILE_ANSWERED);
+        }
     }
 
     /// Returns how many bytes the whole request has, if not all of it was read.

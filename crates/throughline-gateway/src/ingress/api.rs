@@ -4,7 +4,7 @@
 //! knows. Lists come in pages: `next` is handed back as `after`.
 
 use super::reject::{own, reject, undecodable};
-use super::{Ingress, admit, arriving, body, guard, live, openapi, runs, seen};
+use super::{Ingress, arriving, body, live, openapi, runs, seen};
 use crate::gateway::now;
 use crate::switch;
 use crate::turn::replay::turn_of;
@@ -12,7 +12,7 @@ use crate::view::{self, Tally, Tools};
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Path, Query, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use http::header;
@@ -31,8 +31,8 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
 const PAGE: u32 = 50;
 const PAGE_MAX: u32 = 500;
 
-/// Returns the routes below `/api`, all behind the same door as the rest.
-pub fn routes(ingress: Ingress) -> Router<Ingress> {
+/// Returns the routes below `/api`.
+pub fn routes() -> Router<Ingress> {
     Router::new()
         .route("/api/conversations", get(conversations))
         .route("/api/conversations/{id}", get(conversation).delete(forget))
@@ -51,15 +51,11 @@ pub fn routes(ingress: Ingress) -> Router<Ingress> {
         .route("/api/backends", get(backends))
         .route("/api/active", put(switch_everything))
         .route("/api/openapi.json", get(openapi::show))
-        .route_layer(from_fn_with_state(ingress, guarded))
+        .route_layer(from_fn(check_parameters))
 }
 
-async fn guarded(State(ingress): State<Ingress>, request: Request, next: Next) -> Response {
-    let setup = ingress.gateway.setup();
-    // A page of somebody else cannot read an answer, and still could have things done.
-    let admitted =
-        admit(&ingress, &request).and_then(|()| guard::admit_page(&setup.config.access, request.headers()));
-    match admitted.and_then(|()| known_parameters(&request)) {
+async fn check_parameters(request: Request, next: Next) -> Response {
+    match known_parameters(&request) {
         Ok(()) => next.run(request).await,
         Err(failure) => reject(Dialect::Responses, &failure),
     }

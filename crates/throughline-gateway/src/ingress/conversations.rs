@@ -7,7 +7,7 @@
 use super::input_items;
 use super::reject::{own, reject, undecodable};
 use super::responses::{json, unreadable};
-use super::{Ingress, admit, receive};
+use super::{Ingress, receive};
 use crate::exchange::conversation_mark;
 use crate::gateway::{mint, now};
 use axum::extract::{Path, Query, Request, State};
@@ -42,11 +42,8 @@ pub async fn create(State(ingress): State<Ingress>, request: Request) -> Respons
 }
 
 /// Describes a conversation.
-pub async fn show(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
-    answered(match admit(&ingress, &request) {
-        Ok(()) => shown(&ingress, &id).await,
-        Err(failure) => Err(failure),
-    })
+pub async fn show(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+    answered(shown(&ingress, &id).await)
 }
 
 /// Changes what is said about a conversation.
@@ -55,11 +52,8 @@ pub async fn update(State(ingress): State<Ingress>, Path(id): Path<String>, requ
 }
 
 /// Takes a conversation out of use; its entries stay in the history.
-pub async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
-    answered(match admit(&ingress, &request) {
-        Ok(()) => forgotten(&ingress, &id).await,
-        Err(failure) => Err(failure),
-    })
+pub async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
+    answered(forgotten(&ingress, &id).await)
 }
 
 /// Adds items to a conversation.
@@ -72,12 +66,8 @@ pub async fn list(
     State(ingress): State<Ingress>,
     Path(id): Path<String>,
     Query(parameters): Query<BTreeMap<String, String>>,
-    request: Request,
 ) -> Response {
-    answered(match admit(&ingress, &request) {
-        Ok(()) => listed(&ingress, &id, &parameters).await,
-        Err(failure) => Err(failure),
-    })
+    answered(listed(&ingress, &id, &parameters).await)
 }
 
 async fn created(ingress: &Ingress, request: Request) -> Result<String, Failure> {

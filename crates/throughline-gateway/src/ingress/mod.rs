@@ -4,6 +4,7 @@ mod api;
 mod arriving;
 pub mod body;
 mod conversations;
+mod door;
 mod guard;
 pub mod input_items;
 mod inspector;
@@ -20,14 +21,15 @@ mod websocket;
 
 use crate::exchange::{self, Incoming, Purpose};
 use crate::gateway::Gateway;
+use crate::telemetry::Refusal;
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use http::{HeaderMap, StatusCode, header};
+pub use door::no_connection_left;
+use http::{StatusCode, header};
 use reject::{own, reject};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use throughline_core::{Dialect, Failure, FailureKind};
 use throughline_wire::json::Writer;
@@ -66,10 +68,11 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics::show))
-        .merge(api::routes(ingress.clone()))
+        .merge(api::routes())
         .merge(inspector::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
+        .layer(from_fn_with_state(ingress.clone(), door::pass))
         .with_state(ingress)
 }
 
@@ -99,7 +102,12 @@ async fn count_responses(state: State<Ingress>, request: Request) -> Response {
 
 async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Request) -> Response {
     let counted = match receive(&ingress, dialect, request).await {
-        Ok(incoming) => exchange::count(&ingress.gateway, incoming).await,
+        Ok(incoming) => {
+            let gateway = Arc::clone(&ingress.gateway);
+            let bytes = incoming.body.len();
+            let counting = async move { exchange::count(&gateway, incoming).await };
+            exchange::unhindered(bytes, counting).await.and_then(|counted| counted)
+        }
         Err(failure) => Err(failure),
     };
     let counted = match counted {
@@ -131,10 +139,10 @@ async fn exchange(
     // Held until the head of the answer is ready; a stream under way takes no room of this kind.
     let Ok(_permit) = ingress.room.try_acquire() else {
         ingress.gateway.telemetry.turned_away(dialect);
-        return reject(dialect, &busy());
+        return reject(dialect, &busy(&ingress));
     };
     match receive(&ingress, dialect, request).await {
-        Ok(incoming) => exchange::answer(&ingress.gateway, Incoming { purpose, ..incoming }).await,
+        Ok(incoming) => exchange::answer_unhindered(&ingress.gateway, Incoming { purpose, ..incoming }).await,
         Err(failure) => {
             ingress.gateway.telemetry.turned_away(dialect);
             reject(dialect, &failure)
@@ -142,49 +150,36 @@ async fn exchange(
     }
 }
 
-/// Lets a request in and reads it whole.
+/// Reads a request whole.
 async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Result<Incoming, Failure> {
-    let setup = ingress.gateway.setup();
-    admit(ingress, &request)?;
-    check_head(ingress, request.headers())?;
-    let limits = setup.config.limits;
+    let gateway = &ingress.gateway;
+    let limits = gateway.setup().config.limits;
     let (head, body) = request.into_parts();
-    let read = tokio::time::timeout(limits.request_timeout, to_bytes(body, limits.body_bytes)).await;
-    let late =
-        || own(FailureKind::TimedOut, "throughline_request_timeout", "the body took too long to arrive");
-    let bytes = read.map_err(|_| late())?.map_err(|_| body::too_large(limits.body_bytes))?;
-    let body = body::text(&head.headers, bytes, limits.body_bytes).await?;
+    let arriving = body::receive(&head.headers, body, limits.body_bytes, gateway.memory.reserve());
+    let received = match tokio::time::timeout(limits.request_timeout, arriving).await {
+        Ok(received) => received,
+        Err(_) => Err(body::Unreceived::late()),
+    };
+    let received = received.map_err(|unreceived| {
+        gateway.telemetry.refused(unreceived.reason);
+        unreceived.failure
+    })?;
     Ok(Incoming {
         dialect,
         headers: head.headers,
-        body,
+        body: received.text,
         remembered: None,
         purpose: Purpose::Answer,
         own: None,
+        reservation: Some(received.reservation),
     })
 }
 
-/// Says whether the headers of a request are within the limits.
-fn check_head(ingress: &Ingress, headers: &HeaderMap) -> Result<(), Failure> {
-    let limit = ingress.gateway.setup().config.limits.header_bytes;
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes <= limit {
-        return Ok(());
-    }
-    let message = format!("the headers are larger than {limit} bytes");
-    Err(own(FailureKind::TooLarge, "throughline_headers_too_large", message))
-}
-
-fn busy() -> Failure {
+/// Returns the failure of a request for which there is no room among those under way.
+fn busy(ingress: &Ingress) -> Failure {
+    ingress.gateway.telemetry.refused(Refusal::Requests);
     let message = "too many requests are under way; try again in a moment";
     own(FailureKind::Overloaded, "throughline_busy", message)
-}
-
-/// Says whether a request may come in.
-fn admit(ingress: &Ingress, request: &Request<Body>) -> Result<(), Failure> {
-    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map_or(unknown, |info| info.0);
-    guard::admit(&ingress.gateway.setup().config.access, peer, request.headers())
 }
 
 async fn ready(State(ingress): State<Ingress>) -> Response {

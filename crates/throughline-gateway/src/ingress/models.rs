@@ -1,6 +1,6 @@
 //! The models on offer, in the shape of whichever client asks.
 
-use super::{Ingress, admit};
+use super::Ingress;
 use crate::capability::CAPABILITIES_HEADER;
 use crate::exchange::clients::is_codex;
 use crate::gateway::Setup;
@@ -15,9 +15,6 @@ use throughline_wire::json::Writer;
 /// Lists all models.
 pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response {
     let dialect = dialect_of(request.headers());
-    if let Err(failure) = admit(&ingress, &request) {
-        return reject(dialect, &failure);
-    }
     let names = names(&ingress.gateway.setup());
     let mut writer = Writer::new();
     writer.begin_object();
@@ -44,9 +41,6 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
 /// Shows one model.
 pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
     let dialect = dialect_of(request.headers());
-    if let Err(failure) = admit(&ingress, &request) {
-        return reject(dialect, &failure);
-    }
     if !names(&ingress.gateway.setup()).contains(&id) {
         let message = format!("no backend lists a model called `{id}`");
         return reject(dialect, &own(FailureKind::NotFound, "throughline_no_such_model", message));
@@ -57,7 +51,7 @@ pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>, request
 }
 
 /// Tells the clients apart by a header that one family always sends.
-fn dialect_of(headers: &HeaderMap) -> Dialect {
+pub fn dialect_of(headers: &HeaderMap) -> Dialect {
     if headers.contains_key("anthropic-version") { Dialect::Messages } else { Dialect::Chat }
 }
 

@@ -7,6 +7,9 @@ use throughline_core::{Dialect, Failure, FailureKind, Text};
 use throughline_wire::json::DecodeError;
 use throughline_wire::{encode_error, status_of};
 
+/// How long a client is asked to wait when there is no room for its request. Exchanges end all the time.
+const RETRY_AFTER_SECONDS: &str = "1";
+
 /// Returns the answer that tells a client of a failure.
 #[must_use]
 pub fn reject(dialect: Dialect, failure: &Failure) -> Response {
@@ -15,6 +18,9 @@ pub fn reject(dialect: Dialect, failure: &Failure) -> Response {
         StatusCode::from_u16(status_of(failure.kind)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
+    if failure.kind == FailureKind::Overloaded {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+    }
     response
 }
 

@@ -1,9 +1,9 @@
 //! Stored responses: had again, whole or as a stream, with what they were given; called off, or forgotten.
 
 use super::reject::{own, reject};
-use super::{Ingress, admit, input_items, stored as standing};
+use super::{Ingress, input_items, stored as standing};
 use crate::elsewhere;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header;
 use std::collections::BTreeMap;
@@ -16,19 +16,12 @@ pub async fn show(
     State(ingress): State<Ingress>,
     Path(id): Path<String>,
     Query(parameters): Query<BTreeMap<String, String>>,
-    request: Request,
 ) -> Response {
-    if let Err(failure) = admit(&ingress, &request) {
-        return reject(Dialect::Responses, &failure);
-    }
     shown(&ingress, &id, &parameters).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
 }
 
 /// Forgets a stored response; its entries stay in the history.
-pub async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
-    if let Err(failure) = admit(&ingress, &request) {
-        return reject(Dialect::Responses, &failure);
-    }
+pub async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
     forgotten(&ingress, &id).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
 }
 
@@ -37,21 +30,14 @@ pub async fn list_input(
     State(ingress): State<Ingress>,
     Path(id): Path<String>,
     Query(parameters): Query<BTreeMap<String, String>>,
-    request: Request,
 ) -> Response {
-    if let Err(failure) = admit(&ingress, &request) {
-        return reject(Dialect::Responses, &failure);
-    }
     let page = input_items::page(&ingress, &id, &parameters).await;
     page.map_or_else(|failure| reject(Dialect::Responses, &failure), json)
 }
 
 /// Calls off a response that is generated in the background; one that has ended stays as it is. The others end
 /// with their connection.
-pub async fn cancel(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
-    if let Err(failure) = admit(&ingress, &request) {
-        return reject(Dialect::Responses, &failure);
-    }
+pub async fn cancel(State(ingress): State<Ingress>, Path(id): Path<String>) -> Response {
     cancelled(&ingress, &id).await.unwrap_or_else(|failure| reject(Dialect::Responses, &failure))
 }
 

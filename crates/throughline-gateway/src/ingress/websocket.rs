@@ -9,9 +9,12 @@
 //! It holds no more than the id: what was said is in the history, where only that id leads to it.
 
 use super::reject::{own, reject, undecodable};
-use super::{Ingress, admit, body, busy, check_head, guard};
+use super::{Ingress, body, busy};
+use crate::connections::OpenConnection;
 use crate::drain::Hold;
 use crate::exchange::{self, Incoming, Purpose};
+use crate::memory::exchange_bytes;
+use crate::telemetry::Refusal;
 use axum::body::{Body, to_bytes};
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request, State};
@@ -22,6 +25,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use throughline_core::{Dialect, Failure, FailureKind, Text};
 use throughline_wire::json::{DecodeError, Document, Edit, Kind, Writer, patch, quote};
 use throughline_wire::sse::{SseDecoder, SseEvent};
@@ -54,6 +58,10 @@ struct Connection {
     /// The latest response, as long as it can be continued.
     remembered: Option<Text>,
     until: Instant,
+    /// The place of the connection among all that are open.
+    open: Option<Arc<OpenConnection>>,
+    /// How long the client may take nothing of what is written.
+    write_timeout: Duration,
 }
 
 /// A request as it came in a frame.
@@ -81,10 +89,8 @@ pub async fn connect(State(ingress): State<Ingress>, request: Request) -> Respon
 }
 
 async fn upgrade(ingress: Ingress, request: Request) -> Result<Response, Failure> {
-    admit(&ingress, &request)?;
-    check_head(&ingress, request.headers())?;
     let setup = ingress.gateway.setup();
-    guard::admit_page(&setup.config.access, request.headers())?;
+    let open = request.extensions().get::<Arc<OpenConnection>>().cloned();
     let (mut head, _) = request.into_parts();
     let upgrade = WebSocketUpgrade::from_request_parts(&mut head, &()).await.map_err(|refusal| {
         let message = format!("this path is read over a WebSocket only: {}", refusal.body_text());
@@ -94,19 +100,40 @@ async fn upgrade(ingress: Ingress, request: Request) -> Result<Response, Failure
     let headers = head.headers;
     let read = limit.saturating_mul(OVERSIZE);
     let upgrade = upgrade.max_message_size(read).max_frame_size(read);
-    Ok(upgrade.on_upgrade(move |socket| Connection::new(ingress, headers, socket, limit).serve()))
+    if let Some(open) = &open {
+        open.connection().meter(ingress.gateway.memory.reserve());
+    }
+    Ok(upgrade.on_upgrade(move |socket| Connection::new(ingress, headers, socket, limit, open).serve()))
 }
 
 impl Connection {
-    fn new(ingress: Ingress, headers: HeaderMap, socket: WebSocket, frame_bytes: usize) -> Self {
-        let until = Instant::now() + ingress.gateway.socket_lasts;
-        let _held = ingress.gateway.drain.hold();
-        let waiting = VecDeque::new();
-        Self { _held, frame_bytes, ingress, headers, socket, waiting, remembered: None, until }
+    fn new(
+        ingress: Ingress,
+        headers: HeaderMap,
+        socket: WebSocket,
+        frame_bytes: usize,
+        open: Option<Arc<OpenConnection>>,
+    ) -> Self {
+        Self {
+            until: Instant::now() + ingress.gateway.socket_lasts,
+            _held: ingress.gateway.drain.hold(),
+            write_timeout: ingress.gateway.setup().config.limits.write_timeout,
+            waiting: VecDeque::new(),
+            remembered: None,
+            frame_bytes,
+            ingress,
+            headers,
+            socket,
+            open,
+        }
     }
 
     async fn serve(mut self) {
         while let Ok(message) = self.next().await {
+            let _under_way = self.open.as_ref().map(|open| open.connection().begin());
+            if let Some(open) = &self.open {
+                open.connection().release(message_bytes(&message));
+            }
             let turn = match message {
                 Message::Text(text) if text.len() > self.frame_bytes => self.refuse_size().await,
                 Message::Text(text) => self.turn(text.as_str()).await,
@@ -124,13 +151,16 @@ impl Connection {
     /// is stopped.
     async fn next(&mut self) -> Result<Message, Gone> {
         let drain = Arc::clone(&self.ingress.gateway.drain);
-        let until = self.until;
+        let (until, open) = (self.until, self.open.clone());
         if Instant::now() < until {
             tokio::select! {
                 // What waits for its turn is not begun any more: its client can send it elsewhere.
                 biased;
                 () = drain.stopping() => return self.close(close_code::AWAY, "the gateway is stopped").await,
                 message = self.arrived() => return message,
+                () = evicted(open.as_ref()) => {
+                    return self.close(close_code::AGAIN, "too many connections are open").await;
+                }
                 () = sleep_until(until) => {}
             }
         }
@@ -149,7 +179,7 @@ impl Connection {
     /// Closes the connection, which is what there is to say.
     async fn close<T>(&mut self, code: u16, reason: &'static str) -> Result<T, Gone> {
         let frame = CloseFrame { code, reason: reason.into() };
-        let _ = self.socket.send(Message::Close(Some(frame))).await;
+        let _ = tokio::time::timeout(self.write_timeout, self.socket.send(Message::Close(Some(frame)))).await;
         Err(Gone)
     }
 
@@ -161,9 +191,17 @@ impl Connection {
 
     /// Answers one request.
     async fn turn(&mut self, text: &str) -> Result<(), Gone> {
-        let create = match Create::read(text) {
+        let mut reservation = self.ingress.gateway.memory.reserve();
+        let bytes = exchange_bytes(text.len(), body::count_values(text.as_bytes()));
+        if let Err(unreceived) = body::reserve(&mut reservation, bytes) {
+            self.ingress.gateway.telemetry.refused(unreceived.reason);
+            return self.refuse(&unreceived.failure).await;
+        }
+        let owned = text.to_owned();
+        let create = exchange::unhindered(text.len(), async move { Create::read(&owned) }).await;
+        let create = match create.and_then(|create| create.map_err(|error| undecodable(&error))) {
             Ok(create) => create,
-            Err(error) => return self.refuse(&undecodable(&error)).await,
+            Err(failure) => return self.refuse(&failure).await,
         };
         let incoming = Incoming {
             dialect: Dialect::Responses,
@@ -172,13 +210,14 @@ impl Connection {
             remembered: self.remembered.clone(),
             purpose: create.purpose,
             own: None,
+            reservation: Some(reservation),
         };
         let room = Arc::clone(&self.ingress.room);
         let Ok(permit) = room.try_acquire() else {
-            return self.refuse(&busy()).await;
+            return self.refuse(&busy(&self.ingress)).await;
         };
         let gateway = Arc::clone(&self.ingress.gateway);
-        let response = self.attend(exchange::answer(&gateway, incoming)).await?;
+        let response = self.attend(exchange::answer_unhindered(&gateway, incoming)).await?;
         drop(permit);
         let latest = self.hand_on(response).await?;
         // A continuation that fails takes what it continued with it; one of something else does not.
@@ -266,7 +305,14 @@ impl Connection {
     }
 
     async fn send(&mut self, frame: String) -> Result<(), Gone> {
-        self.socket.send(Message::Text(frame.into())).await.map_err(|_| Gone)
+        let sent = self.socket.send(Message::Text(frame.into()));
+        match tokio::time::timeout(self.write_timeout, sent).await {
+            Ok(sent) => sent.map_err(|_| Gone),
+            Err(_) => {
+                self.ingress.gateway.telemetry.refused(Refusal::WriteTimeout);
+                Err(Gone)
+            }
+        }
     }
 }
 
@@ -338,6 +384,22 @@ fn error_frame(status: u16, body: &str) -> String {
     writer.field_raw("error", &error);
     writer.end_object();
     writer.into_string()
+}
+
+/// Waits until a connection has to make room for another, which one that is not counted never has to.
+async fn evicted(open: Option<&Arc<OpenConnection>>) {
+    match open {
+        Some(open) => open.evicted().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn message_bytes(message: &Message) -> usize {
+    match message {
+        Message::Text(text) => text.len(),
+        Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
+        Message::Close(_) => 0,
+    }
 }
 
 fn broken_off() -> Failure {

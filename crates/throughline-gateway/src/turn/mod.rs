@@ -408,6 +408,7 @@ impl Driver<'_> {
             remembered: None,
             purpose: Purpose::Answer,
             own: Some(own),
+            reservation: None,
         };
         let answered = Answered::new(!self.privacy().is_active());
         let mut ear = Ear { watch: self.watch, exchange: &exchange, answered, heard_frames: false };

@@ -209,11 +209,17 @@ async fn bad_frames_are_refused_by_name_and_the_connection_goes_on() {
 #[tokio::test]
 async fn the_handshake_is_guarded() {
     let house = House::new(one_of_each()).await;
-    for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example"), ("origin", "null")] {
+    for (name, value) in [
+        ("host", "evil.example"),
+        ("origin", "https://evil.example"),
+        ("origin", "http://localhost:3000"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+    ] {
         assert_eq!(Socket::open_with(&house.url, &[(name, value)]).await.err(), Some(403), "{name}");
     }
     let beta = ("openai-beta", "responses_websockets=2026-02-06");
-    assert!(Socket::open_with(&house.url, &[("origin", "http://localhost:3000"), beta]).await.is_ok());
+    assert!(Socket::open_with(&house.url, &[("origin", &house.url), beta]).await.is_ok());
     let plain = reqwest::get(format!("{}/v1/responses", house.url)).await.unwrap();
     assert_eq!(plain.status(), 400);
     assert!(plain.text().await.unwrap().contains("throughline_no_upgrade"));
