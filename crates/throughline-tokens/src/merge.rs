@@ -2,7 +2,8 @@
 //!
 //! The neighbours whose union ranks first are merged, the leftmost of equals first, until no union is a token.
 //! Short pieces are scanned for the best pair; long ones keep their pairs in a heap, since scanning would take
-//! time with the square of the length.
+//! time with the square of the length. What is longer than any text that people or programs write without a space is
+//! merged in parts, so that memory is bounded and time grows with the length alone; each seam may cost a few tokens.
 
 use crate::vocabulary::Ranks;
 use std::cmp::Reverse;
@@ -11,8 +12,29 @@ use std::collections::BinaryHeap;
 /// Up to this length scanning is faster than a heap.
 const SCANNED_MAX: usize = 96;
 
+/// Pieces up to this length are merged whole, and counted exactly.
+const WHOLE_MAX: usize = 16 * 1024;
+
+/// Longer ones are merged in parts of this length.
+const PART: usize = 4 * 1024;
+
 /// Returns how many tokens a piece becomes.
 pub(crate) fn count(ranks: &Ranks, piece: &[u8]) -> usize {
+    if piece.len() <= WHOLE_MAX {
+        return count_whole(ranks, piece);
+    }
+    let (mut total, mut last) = (0, (&piece[..0], 0));
+    for part in piece.chunks(PART) {
+        // What is this long is mostly one thing over and over.
+        if part != last.0 {
+            last = (part, count_whole(ranks, part));
+        }
+        total += last.1;
+    }
+    total
+}
+
+fn count_whole(ranks: &Ranks, piece: &[u8]) -> usize {
     if piece.len() < 2 || ranks.rank(piece).is_some() {
         return usize::from(!piece.is_empty());
     }
@@ -81,6 +103,16 @@ mod tests {
     use super::*;
     use crate::Vocabulary;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_long_piece_is_merged_in_parts_and_a_seam_costs_a_few_tokens() {
+        let ranks = Vocabulary::O200k.ranks();
+        let piece = b"abcdefghij".repeat(WHOLE_MAX / 5);
+        let (in_parts, whole) = (count(ranks, &piece), heaped(ranks, &piece));
+        assert!(in_parts.abs_diff(whole) <= 4 * piece.len() / PART, "{in_parts} {whole}");
+        let longest = &piece[..WHOLE_MAX];
+        assert_eq!(count(ranks, longest), heaped(ranks, longest));
+    }
 
     proptest! {
         #[test]

@@ -46,6 +46,22 @@ fn counts_equal_those_of_tiktoken() {
     }
 }
 
+/// A run without an end takes no longer for each byte than a short one: 64 megabytes of a letter had taken minutes, and
+/// gigabytes of memory.
+#[test]
+fn a_run_without_an_end_is_counted_as_fast_as_any_text() {
+    assert_eq!(Vocabulary::O200k.count(&"a".repeat(64 << 20)), (64 << 20) / 8);
+    // Letters in no order, so that no part is like the one before.
+    let mut state = 1_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'a' + u8::try_from(state >> 24).unwrap_or_default() % 26)
+    };
+    let letters: String = std::iter::repeat_with(&mut letter).take(4 << 20).collect();
+    let count = Vocabulary::O200k.count(&letters);
+    assert!((1 << 20..4 << 20).contains(&count), "{count}");
+}
+
 #[test]
 fn hostile_text_is_counted_in_time() {
     for text in [" ", "a", "\n", "!", "'", "A\u{301}", "\u{5b57}", "0"] {
