@@ -6,7 +6,7 @@
 //! [`Mismatch`] whatever did not go by the book.
 
 use crate::{Entry, Outcome, Return, Side, Text};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The pairs of a list of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,11 +116,55 @@ impl Ledger {
     }
 }
 
-/// The pairs that wait for a result, by the ids that a result could name them by.
+/// The pairs that wait for a result, by what a result could name them by.
+///
+/// Some servers use one id in every turn, and nothing stops a client from using it a hundred thousand times: what is
+/// settled is passed over once, and never looked at again.
 #[derive(Default)]
 struct Open<'e> {
-    by_call_id: BTreeMap<&'e Text, Vec<usize>>,
-    by_item_id: BTreeMap<&'e Text, Vec<usize>>,
+    by_call_id: BTreeMap<&'e Text, Waiting>,
+    by_item_id: BTreeMap<&'e Text, Waiting>,
+    /// Those of the batch under way, by the name of their tool and all together.
+    by_name: BTreeMap<&'e Text, VecDeque<usize>>,
+    by_position: VecDeque<usize>,
+}
+
+/// The pairs of one id, batch by batch; those that were settled by another id are still among them.
+#[derive(Default)]
+struct Waiting {
+    batches: Vec<(usize, VecDeque<usize>)>,
+}
+
+impl Waiting {
+    fn push(&mut self, pair: usize, batch: usize) {
+        match self.batches.last_mut() {
+            Some((last, pairs)) if *last == batch => pairs.push_back(pair),
+            _ => self.batches.push((batch, VecDeque::from([pair]))),
+        }
+    }
+
+    /// Picks the open pair that a result answers: ids recur, so the latest batch is meant, and in it the
+    /// first call that still waits.
+    fn first_of_last_batch(&mut self, pairs: &[ToolPair]) -> Option<usize> {
+        while let Some((_, waiting)) = self.batches.last_mut() {
+            if let Some(pair) = first_open(waiting, pairs) {
+                return Some(pair);
+            }
+            self.batches.pop();
+        }
+        None
+    }
+}
+
+/// Returns the first pair that still waits, and forgets those before it.
+fn first_open(waiting: &mut VecDeque<usize>, pairs: &[ToolPair]) -> Option<usize> {
+    while let Some(pair) = waiting.front() {
+        if pairs[*pair].result.is_none() {
+            return Some(*pair);
+        }
+        waiting.pop_front();
+    }
+    None
 }
 
 struct Scan<'e> {
@@ -136,7 +180,11 @@ impl<'e> Scan<'e> {
         let mut in_batch = false;
         for (at, entry) in self.entries.iter().enumerate() {
             if entry.as_call().is_some() {
-                self.batch += usize::from(!in_batch);
+                if !in_batch {
+                    self.batch += 1;
+                    self.open.by_name.clear();
+                    self.open.by_position.clear();
+                }
                 in_batch = true;
                 self.open_pair(at, entry);
             } else if let Some(returned) = entry.as_return() {
@@ -150,18 +198,16 @@ impl<'e> Scan<'e> {
 
     fn open_pair(&mut self, at: usize, entry: &'e Entry) {
         let Some(call) = entry.as_call() else { return };
-        let pair = self.ledger.pairs.len();
-        self.ledger.pairs.push(ToolPair {
-            call: at,
-            result: None,
-            batch: self.batch,
-            state: PairState::Open,
-        });
+        let (pair, batch) = (self.ledger.pairs.len(), self.batch);
+        self.ledger.pairs.push(ToolPair { call: at, result: None, batch, state: PairState::Open });
         self.ledger.pair_of.insert(at, pair);
-        self.open.by_call_id.entry(&call.id).or_default().push(pair);
+
+        self.open.by_call_id.entry(&call.id).or_default().push(pair, batch);
         if let Some(item_id) = &call.item_id {
-            self.open.by_item_id.entry(item_id).or_default().push(pair);
+            self.open.by_item_id.entry(item_id).or_default().push(pair, batch);
         }
+        self.open.by_name.entry(&call.name).or_default().push_back(pair);
+        self.open.by_position.push_back(pair);
     }
 
     fn settle(&mut self, at: usize, returned: &Return) {
@@ -180,44 +226,35 @@ impl<'e> Scan<'e> {
         }
     }
 
-    fn open_by_id(&self, id: &Text) -> Option<(usize, Option<Oddity>)> {
-        let among = |pairs: Option<&Vec<usize>>| pairs.and_then(|pairs| self.first_open_of_last_batch(pairs));
-        among(self.open.by_call_id.get(id))
-            .map(|pair| (pair, None))
-            .or_else(|| among(self.open.by_item_id.get(id)).map(|pair| (pair, Some(Oddity::ByItemId))))
+    fn open_by_id(&mut self, id: &Text) -> Option<(usize, Option<Oddity>)> {
+        let pairs = &self.ledger.pairs;
+        let among = |waiting: Option<&mut Waiting>| waiting?.first_of_last_batch(pairs);
+        if let Some(pair) = among(self.open.by_call_id.get_mut(id)) {
+            return Some((pair, None));
+        }
+        among(self.open.by_item_id.get_mut(id)).map(|pair| (pair, Some(Oddity::ByItemId)))
     }
 
-    /// Picks the open pair that a result answers: ids recur, so the latest batch is meant, and in it the
-    /// first call that still waits.
-    fn first_open_of_last_batch(&self, pairs: &[usize]) -> Option<usize> {
-        let is_open = |pair: &usize| self.ledger.pairs[*pair].result.is_none();
-        // From the end: some servers use one id in every turn, and a long history has many.
-        let mut latest = pairs.iter().rev().copied().skip_while(|pair| !is_open(pair)).peekable();
-        let batch = self.ledger.pairs[*latest.peek()?].batch;
-        latest.take_while(|pair| self.ledger.pairs[*pair].batch == batch).filter(is_open).last()
-    }
-
-    fn open_by_position(&self, name: Option<&Text>) -> Option<usize> {
-        let waits = |pair: &usize| self.ledger.pairs[*pair].result.is_none();
-        let in_last_batch: Vec<usize> = (0..self.ledger.pairs.len())
-            .rev()
-            .take_while(|pair| self.ledger.pairs[*pair].batch == self.batch)
-            .filter(waits)
-            .collect();
-        let of_that_name = |pair: &&usize| {
-            let call = self.entries[self.ledger.pairs[**pair].call].as_call();
-            name.is_none_or(|name| call.is_some_and(|call| &call.name == name))
+    fn open_by_position(&mut self, name: Option<&Text>) -> Option<usize> {
+        let waiting = match name {
+            Some(name) => self.open.by_name.get_mut(name)?,
+            None => &mut self.open.by_position,
         };
-        in_last_batch.iter().rev().find(of_that_name).copied()
+        first_open(waiting, &self.ledger.pairs)
     }
 
     /// Deals with results that met no open call: they came again, came too early, or belong nowhere.
     fn settle_the_rest(&mut self) {
-        for at in std::mem::take(&mut self.unresolved) {
+        let unresolved = std::mem::take(&mut self.unresolved);
+        let mut rest = Rest::default();
+        if !unresolved.is_empty() {
+            (0..self.ledger.pairs.len()).for_each(|pair| rest.note(self.entries, &self.ledger.pairs, pair));
+        }
+        for at in unresolved {
             let Some(returned) = self.entries[at].as_return() else { continue };
-            let oddity = match self.settled_before(at, returned.call_id.as_ref()) {
+            let oddity = match rest.settled_before(at, returned.call_id.as_ref()) {
                 Some(of) => Oddity::Duplicate { of },
-                None => self.settle_early(at, returned),
+                None => self.settle_early(at, returned, &mut rest),
             };
             self.ledger.mismatches.push(Mismatch { entry: at, oddity });
         }
@@ -227,25 +264,41 @@ impl<'e> Scan<'e> {
         self.ledger.mismatches.sort_by_key(|mismatch| mismatch.entry);
     }
 
-    fn settled_before(&self, at: usize, id: Option<&Text>) -> Option<usize> {
-        let id = id?;
-        let by_call = self.open.by_call_id.get(id);
-        let by_item = self.open.by_item_id.get(id);
-        let pairs = by_call.into_iter().chain(by_item).flatten();
-        pairs.filter_map(|pair| self.ledger.pairs[*pair].result).filter(|result| *result < at).max()
+    fn settle_early(&mut self, at: usize, returned: &Return, rest: &mut Rest<'e>) -> Oddity {
+        let later = returned.call_id.as_ref().and_then(|id| rest.open.get_mut(id));
+        let Some(pair) = later.and_then(|waiting| first_open(waiting, &self.ledger.pairs)) else {
+            return Oddity::NoCall;
+        };
+        self.ledger.settle(pair, at, returned.outcome);
+        rest.note(self.entries, &self.ledger.pairs, pair);
+        Oddity::Early
+    }
+}
+
+/// What the results that met no open call are held against.
+#[derive(Default)]
+struct Rest<'e> {
+    /// The results that settled a call, by the ids of that call.
+    settled: BTreeMap<&'e Text, BTreeSet<usize>>,
+    /// The pairs that wait, by the id of their call.
+    open: BTreeMap<&'e Text, VecDeque<usize>>,
+}
+
+impl<'e> Rest<'e> {
+    fn note(&mut self, entries: &'e [Entry], pairs: &[ToolPair], pair: usize) {
+        let Some(call) = entries[pairs[pair].call].as_call() else { return };
+        match pairs[pair].result {
+            Some(result) => {
+                for id in std::iter::once(&call.id).chain(&call.item_id) {
+                    self.settled.entry(id).or_default().insert(result);
+                }
+            }
+            None => self.open.entry(&call.id).or_default().push_back(pair),
+        }
     }
 
-    fn settle_early(&mut self, at: usize, returned: &Return) -> Oddity {
-        let later = returned.call_id.as_ref().and_then(|id| self.open.by_call_id.get(id));
-        let waiting = later
-            .and_then(|pairs| pairs.iter().copied().find(|pair| self.ledger.pairs[*pair].result.is_none()));
-        match waiting {
-            Some(pair) => {
-                self.ledger.settle(pair, at, returned.outcome);
-                Oddity::Early
-            }
-            None => Oddity::NoCall,
-        }
+    fn settled_before(&self, at: usize, id: Option<&Text>) -> Option<usize> {
+        self.settled.get(id?)?.range(..at).next_back().copied()
     }
 }
 
@@ -349,5 +402,25 @@ mod tests {
     #[test]
     fn a_result_of_nothing_is_an_orphan() {
         check(&[user(), result("x")], "", &[(1, Oddity::NoCall)]);
+    }
+
+    /// One id, or none, for everything: with the square of the length each of these would take hours.
+    #[test]
+    fn a_hundred_thousand_of_one_id_are_paired_in_no_time() {
+        const MANY: usize = 100_000;
+        let many = |entry: Entry| std::iter::repeat_n(entry, MANY);
+        let turns = || many(call("x")).zip(many(result("x"))).flat_map(|(call, result)| [call, result]);
+        let settled = |entries: Vec<Entry>| {
+            let ledger = Ledger::of(&entries);
+            ledger.pairs().iter().filter(|pair| pair.result.is_some()).count()
+        };
+        assert_eq!(settled(std::iter::once(call("x")).chain(many(result("x"))).collect()), 1);
+        assert_eq!(settled(many(call("x")).chain(many(result("x"))).collect()), MANY);
+        assert_eq!(settled(many(call("x")).chain(many(result("item_x"))).collect()), MANY);
+        assert_eq!(settled(many(call("x")).chain(many(result(""))).collect()), MANY);
+        assert_eq!(settled(many(result("x")).chain(many(call("x"))).collect()), 1, "the others came again");
+        assert_eq!(settled(turns().collect()), MANY);
+        assert_eq!(settled(turns().chain(many(result("x"))).collect()), MANY);
+        assert_eq!(settled(many(call("x")).chain(many(result("y"))).collect()), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Item;
 use crate::{Action, Ask, Dialect, Kind, NameMap, Report, Rules, Subject, Text, Tool, ToolChoice, ToolForm};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of tools, as they came and as they are sent.
 #[derive(Clone)]
@@ -174,10 +174,12 @@ fn chosen(
     rules: &Rules,
     report: &mut Report,
 ) -> Option<ToolChoice> {
+    let offered: BTreeSet<&Text> = tools.iter().map(|tool| &tool.name).collect();
+    // The first of a name is meant, so that it is put there last.
+    let asked: BTreeMap<&Text, &Tool> = ask.tools.iter().rev().map(|tool| (&tool.name, tool)).collect();
     let sent = |name: &Text| {
-        let tool = ask.tools.iter().find(|tool| &tool.name == name)?;
-        let sent = names.sent(tool.namespace.as_ref(), name);
-        tools.iter().any(|tool| tool.name == sent).then_some(sent)
+        let sent = names.sent(asked.get(name)?.namespace.as_ref(), name);
+        offered.contains(&sent).then_some(sent)
     };
     let mut lost = |reason: &'static str| {
         report.field(Action::Repaired, "tool_choice", reason);

@@ -37,19 +37,20 @@ fn start_with_user(items: &mut Vec<Item>, report: &mut Report) {
 
 /// Lets the assistant answer before the user speaks again after tool results.
 fn answer_results(items: &mut Vec<Item>, report: &mut Report) {
-    let mut at = 1;
-    while at < items.len() {
-        let after_result = items[at - 1].entry.as_return().is_some();
-        if after_result && items[at].entry.as_said().is_some_and(|said| said.role != Role::Assistant) {
-            items.insert(at, Item::lone(Entry::said(Role::Assistant, RECEIVED)));
+    let mut answered: Vec<Item> = Vec::with_capacity(items.len());
+    for item in items.drain(..) {
+        let after_result = answered.last().is_some_and(|last| last.entry.as_return().is_some());
+        if after_result && item.entry.as_said().is_some_and(|said| said.role != Role::Assistant) {
+            answered.push(Item::lone(Entry::said(Role::Assistant, RECEIVED)));
             report.entry(
                 Action::Repaired,
-                items[at + 1].entry.place,
+                item.entry.place,
                 "the user may not speak right after tool results",
             );
         }
-        at += 1;
+        answered.push(item);
     }
+    *items = answered;
 }
 
 /// Joins what one side says in several messages into one.
