@@ -3,9 +3,11 @@
 //! The index knows which words occur in an entry, and not where: it takes a third of the space so. It names the
 //! entries that may fit; whether they do is seen in the entry itself, which is read for its snippet anyway.
 
+use std::collections::BTreeMap;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use throughline_core::{ConversationId, Entry};
+use throughline_core::{ConversationId, Entry, Text};
 
 use super::read::{entry_id, load_blob, optional_text, place, text, unpacked};
 use crate::record::EntryReader;
@@ -69,6 +71,7 @@ fn search_part(
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut reader = EntryReader::default();
+    let mut calls = LatestCalls::default();
     let (mut looked, mut last) = (0, None);
     while hits.len() <= search.paging.limit as usize
         && let Some(row) = rows.next()?
@@ -79,7 +82,7 @@ fn search_part(
         looked += 1;
         let place_of_row = Cursor::of(row.get(0)?);
         last = Some(place_of_row.clone());
-        if let Some(hit) = candidate(connection, sieve, row, &mut reader)? {
+        if let Some(hit) = candidate(connection, sieve, row, &mut reader, &mut calls)? {
             hits.push((place_of_row, hit));
         }
     }
@@ -92,16 +95,17 @@ fn candidate(
     sieve: &Sieve<'_>,
     row: &Row<'_>,
     reader: &mut EntryReader,
+    calls: &mut LatestCalls,
 ) -> Result<Option<Hit>, StoreError> {
     let tool = optional_text(row, 6)?;
     if !sieve.fits_tool(tool.as_deref()) {
         return Ok(None);
     }
     let kind = kind(row.get(5)?)?;
-    let answered = if sieve.needs_call(kind) { answered(connection, row, reader)? } else { None };
+    let answered = if sieve.needs_call(kind) { calls.answered(connection, row, reader)? } else { None };
     let record = unpacked(row, 7)?;
     let entry = reader.decode(&record, place(row, 10)?, &mut |digest| load_blob(connection, digest))?;
-    let Some(found) = sieve.find(&entry, tool.as_deref(), answered.as_ref().and_then(Entry::as_call)) else {
+    let Some(found) = sieve.find(&entry, tool.as_deref(), answered.and_then(Entry::as_call)) else {
         return Ok(None);
     };
     Ok(Some(Hit {
@@ -116,24 +120,68 @@ fn candidate(
     }))
 }
 
-/// Returns the call that a result answers: the latest before it of that id.
-fn answered(
+/// How many calls are held at a time; results stand close to their calls.
+const CALLS_MAX: usize = 64;
+
+/// The calls that were found last, by their conversation and their id.
+///
+/// Many results may name one call, and each would be looked for behind all the others.
+#[derive(Default)]
+struct LatestCalls(BTreeMap<(i64, Text), LatestCall>);
+
+struct LatestCall {
+    /// The number of the node before which it is the latest.
+    before: i64,
+    /// Its own number, and what it says.
+    call: Option<(i64, Entry)>,
+}
+
+impl LatestCall {
+    fn is_latest_before(&self, n: i64) -> bool {
+        n <= self.before && self.call.as_ref().is_none_or(|(call, _)| *call < n)
+    }
+}
+
+impl LatestCalls {
+    /// Returns the call that a result answers: the latest before it of that id.
+    fn answered(
+        &mut self,
+        connection: &Connection,
+        row: &Row<'_>,
+        reader: &mut EntryReader,
+    ) -> Result<Option<&Entry>, StoreError> {
+        let (conversation, n): (i64, i64) = (row.get(12)?, row.get(0)?);
+        let Some(call_id) = optional_text(row, 13)? else { return Ok(None) };
+        let key = (conversation, call_id);
+        if !self.0.get(&key).is_some_and(|latest| latest.is_latest_before(n)) {
+            let call = latest_call(connection, &key, n, reader)?;
+            if self.0.len() >= CALLS_MAX {
+                self.0.clear();
+            }
+            self.0.insert(key.clone(), LatestCall { before: n, call });
+        }
+        Ok(self.0.get(&key).and_then(|latest| latest.call.as_ref()).map(|(_, entry)| entry))
+    }
+}
+
+fn latest_call(
     connection: &Connection,
-    row: &Row<'_>,
+    (conversation, call_id): &(i64, Text),
+    before: i64,
     reader: &mut EntryReader,
-) -> Result<Option<Entry>, StoreError> {
+) -> Result<Option<(i64, Entry)>, StoreError> {
     let mut select = connection.prepare_cached(
-        "SELECT codec, size, bytes, nodes.message, nodes.block FROM nodes JOIN blobs ON blobs.n = nodes.record
+        "SELECT codec, size, bytes, nodes.message, nodes.block, nodes.n
+         FROM nodes JOIN blobs ON blobs.n = nodes.record
          WHERE nodes.conversation = ?1 AND nodes.call_id = ?2 AND nodes.kind = ?3 AND nodes.n < ?4
          ORDER BY nodes.n DESC LIMIT 1",
     )?;
-    let (conversation, n): (i64, i64) = (row.get(12)?, row.get(0)?);
-    let Some(call_id) = optional_text(row, 13)? else { return Ok(None) };
-    let mut rows = select.query(params![conversation, call_id.as_str(), kind_tag(KeptKind::Called), n])?;
+    let mut rows =
+        select.query(params![conversation, call_id.as_str(), kind_tag(KeptKind::Called), before])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let record = unpacked(row, 0)?;
     let entry = reader.decode(&record, place(row, 3)?, &mut |digest| load_blob(connection, digest))?;
-    Ok(Some(entry))
+    Ok(Some((row.get(5)?, entry)))
 }
 
 /// Returns what must hold, and the values in it.

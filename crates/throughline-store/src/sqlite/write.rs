@@ -3,6 +3,8 @@
 //! Conversations and exchanges come first, so that the rest may refer to them whatever its order. What is
 //! there already is left alone: that makes it harmless for two writers to bring the same.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::{ConversationId, EntryId, Text, Usage};
 
@@ -31,6 +33,18 @@ struct Parent {
     n: i64,
     chain: Chain,
 }
+
+/// Where a node is put.
+struct Place {
+    conversation: i64,
+    exchange: Option<i64>,
+    parent: Option<Parent>,
+    at: i64,
+}
+
+/// The tools of the latest calls of an extension, by the ids of the calls. To look each up in the table would take time
+/// with the square of their number where many results name one call.
+type CallTools<'s> = BTreeMap<&'s Text, Option<String>>;
 
 impl Writing<'_> {
     pub fn write(mut self) -> Result<Receipt, StoreError> {
@@ -183,10 +197,14 @@ impl Writing<'_> {
                 _ => return Err(StoreError::UnknownEntry(id.clone())),
             },
         };
+        let mut tools = CallTools::new();
         for sprout in &extension.sprouts {
             let at = match self.find(sprout.id)? {
                 Some((at, _)) => at,
-                None => self.sprout(conversation, exchange, parent, sprout, extension.at.0)?,
+                None => {
+                    let place = Place { conversation, exchange, parent, at: extension.at.0 };
+                    self.sprout(place, sprout, &mut tools)?
+                }
             };
             for item in &sprout.items {
                 self.connection
@@ -198,22 +216,24 @@ impl Writing<'_> {
         self.touch(conversation, extension.at.0)
     }
 
-    fn sprout(
+    fn sprout<'s>(
         &mut self,
-        conversation: i64,
-        exchange: Option<i64>,
-        parent: Option<Parent>,
-        sprout: &Sprout,
-        at: i64,
+        place: Place,
+        sprout: &'s Sprout,
+        tools: &mut CallTools<'s>,
     ) -> Result<Parent, StoreError> {
+        let Place { conversation, exchange, parent, at } = place;
         let envelope = sprout.encoded.envelope.as_ref();
         let envelope = envelope.map(|envelope| self.blob(conversation, envelope)).transpose()?;
         let record = self.blob(conversation, &sprout.encoded.record)?;
         let (chain, counts) = parent.map_or(Chain::ROOT, |parent| parent.chain).after(sprout.saying);
         let tool = match &sprout.tool {
             Some(tool) => Some(tool.to_string()),
-            None => self.tool_of(conversation, sprout)?,
+            None => self.tool_of(conversation, sprout, tools)?,
         };
+        if let (KeptKind::Called, Some(call_id)) = (sprout.kind, &sprout.call_id) {
+            tools.insert(call_id, tool.clone());
+        }
         self.connection
             .prepare_cached(
                 "INSERT INTO nodes (id, conversation, parent, record, chain, counts, exchange, at, kind, tool,
@@ -241,9 +261,17 @@ impl Writing<'_> {
     }
 
     /// Returns the tool that a result is of, by the latest call of that id; for searching, not for pairing.
-    fn tool_of(&self, conversation: i64, sprout: &Sprout) -> Result<Option<String>, StoreError> {
+    fn tool_of<'s>(
+        &self,
+        conversation: i64,
+        sprout: &'s Sprout,
+        tools: &mut CallTools<'s>,
+    ) -> Result<Option<String>, StoreError> {
         let Some(call_id) = &sprout.call_id else { return Ok(None) };
-        let tool = self
+        if let Some(tool) = tools.get(call_id) {
+            return Ok(tool.clone());
+        }
+        let tool: Option<Option<String>> = self
             .connection
             .prepare_cached(
                 "SELECT tool FROM nodes WHERE conversation = ?1 AND call_id = ?2 AND kind = ?3
@@ -254,7 +282,9 @@ impl Writing<'_> {
                 |row| row.get(0),
             )
             .optional()?;
-        Ok(tool.flatten())
+        let tool = tool.flatten();
+        tools.insert(call_id, tool.clone());
+        Ok(tool)
     }
 
     fn events(&self, number: usize, exchange: &ExchangeId, attempt: u32) -> Result<(), StoreError> {
