@@ -12,6 +12,7 @@ use crate::config::Backend;
 use crate::routing::Destination;
 use crate::view;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use throughline_core::{
     Action, Ask, Dialect, Entry, Handover, Kind, Origin, Prompt, Report, Side, Strategy, Subject, Target,
     Text, Tool, ToolChoice, ToolForm, briefed, prepare,
@@ -118,7 +119,8 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         report.field(Action::Translated, "store", "the backend refuses to store");
     }
     report.changes.append(&mut edited.changes);
-    for tool in ask.tools.iter().filter(|tool| !may_be_offered(tool, ask, backend)) {
+    let allowed = allowed(ask, backend);
+    for tool in ask.tools.iter().filter(|tool| !may_be_offered(tool, allowed.as_ref())) {
         let reason = "`tool_choice` does not allow it, and the target cannot be told so";
         report.note(Action::Dropped, Subject::Tool(tool.name.clone()), reason);
     }
@@ -205,19 +207,24 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
     }
     expanded.fields.retain(|field| field.name != background::FIELD);
     expanded.extras.retain(|name| name != background::FIELD);
-    expanded.tools.retain(|tool| may_be_offered(tool, ask, backend));
+    let allowed = allowed(ask, backend);
+    expanded.tools.retain(|tool| may_be_offered(tool, allowed.as_ref()));
     expanded
 }
 
-/// Says whether a tool is put on offer: one dialect has no word for tools that are shown and must not be called,
-/// and a model that calls one has answered in vain.
-fn may_be_offered(tool: &Tool, ask: &Ask, backend: &Backend) -> bool {
+/// Returns the tools that alone are put on offer: one dialect has no word for tools that are shown and must not be
+/// called, and a model that calls one has answered in vain.
+fn allowed<'a>(ask: &'a Ask, backend: &Backend) -> Option<BTreeSet<&'a Text>> {
     match &ask.tool_choice {
         Some(ToolChoice::Allowed { names, .. }) if backend.dialect == Dialect::Messages => {
-            tool.is_hosted() || names.contains(&tool.name)
+            Some(names.iter().collect())
         }
-        _ => true,
+        _ => None,
     }
+}
+
+fn may_be_offered(tool: &Tool, allowed: Option<&BTreeSet<&Text>>) -> bool {
+    tool.is_hosted() || allowed.is_none_or(|allowed| allowed.contains(&tool.name))
 }
 
 /// Returns a destination as whoever says what it answers.

@@ -3,16 +3,17 @@
 //! Memory is reserved for a body as it arrives and as it unpacks, before it is there: a few kilobytes may unpack to
 //! anything. What the JSON in it will take is reserved before it is read.
 
-use super::reject::own;
+use super::reject::{own, reject};
 use crate::exchange::unhindered;
 use crate::memory::{NoRoom, Reservation, exchange_bytes};
 use crate::telemetry::Refusal;
 use axum::body::Body;
+use axum::response::Response;
 use flate2::read::GzDecoder;
 use futures_util::StreamExt;
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use std::io::Read;
-use throughline_core::{Failure, FailureKind, Text};
+use throughline_core::{Dialect, Failure, FailureKind, Text};
 
 /// The largest window that zstd may ask for, as a power of two: what the format asks every reader to have.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
@@ -197,6 +198,17 @@ pub(super) fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(),
 impl Unreceived {
     fn too_large(limit: usize) -> Self {
         Self { reason: Refusal::BodySize, failure: too_large(limit) }
+    }
+
+    /// Returns the answer that tells the client.
+    #[must_use]
+    pub fn into_response(self, dialect: Dialect) -> Response {
+        let mut response = reject(dialect, &self.failure);
+        if self.reason == Refusal::RequestTimeout {
+            // Nobody else was asked, so that no gateway timed out.
+            *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
+        }
+        response
     }
 
     /// The body took too long.

@@ -202,7 +202,8 @@ impl Found {
 
 /// Reads a body: what is said about the conversation, and the items in it.
 async fn given(ingress: &Ingress, request: Request) -> Result<Given, Failure> {
-    let incoming = receive(ingress, Dialect::Responses, request).await?;
+    let incoming = receive(ingress, Dialect::Responses, request).await;
+    let incoming = incoming.map_err(|unreceived| unreceived.failure)?;
     let body = if incoming.body.trim().is_empty() { "{}".to_owned() } else { incoming.body };
     let document = Document::parse(body).map_err(|error| undecodable(&error.into()))?;
     let root = document.root().expect_object().map_err(|error| undecodable(&error))?;

@@ -27,6 +27,7 @@ use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use body::Unreceived;
 pub use door::no_connection_left;
 use http::{StatusCode, header};
 use reject::{own, reject};
@@ -101,16 +102,13 @@ async fn count_responses(state: State<Ingress>, request: Request) -> Response {
 }
 
 async fn count(State(ingress): State<Ingress>, dialect: Dialect, request: Request) -> Response {
-    let counted = match receive(&ingress, dialect, request).await {
-        Ok(incoming) => {
-            let gateway = Arc::clone(&ingress.gateway);
-            let bytes = incoming.body.len();
-            let counting = async move { exchange::count(&gateway, incoming).await };
-            exchange::unhindered(bytes, counting).await.and_then(|counted| counted)
-        }
-        Err(failure) => Err(failure),
+    let incoming = match receive(&ingress, dialect, request).await {
+        Ok(incoming) => incoming,
+        Err(unreceived) => return unreceived.into_response(dialect),
     };
-    let counted = match counted {
+    let (gateway, bytes) = (Arc::clone(&ingress.gateway), incoming.body.len());
+    let counting = async move { exchange::count(&gateway, incoming).await };
+    let counted = match exchange::unhindered(bytes, counting).await.and_then(|counted| counted) {
         Ok(counted) => counted,
         Err(failure) => return reject(dialect, &failure),
     };
@@ -143,27 +141,24 @@ async fn exchange(
     };
     match receive(&ingress, dialect, request).await {
         Ok(incoming) => exchange::answer_unhindered(&ingress.gateway, Incoming { purpose, ..incoming }).await,
-        Err(failure) => {
+        Err(unreceived) => {
             ingress.gateway.telemetry.turned_away(dialect);
-            reject(dialect, &failure)
+            unreceived.into_response(dialect)
         }
     }
 }
 
 /// Reads a request whole.
-async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Result<Incoming, Failure> {
+async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Result<Incoming, Unreceived> {
     let gateway = &ingress.gateway;
     let limits = gateway.setup().config.limits;
     let (head, body) = request.into_parts();
     let arriving = body::receive(&head.headers, body, limits.body_bytes, gateway.memory.reserve());
     let received = match tokio::time::timeout(limits.request_timeout, arriving).await {
         Ok(received) => received,
-        Err(_) => Err(body::Unreceived::late()),
+        Err(_) => Err(Unreceived::late()),
     };
-    let received = received.map_err(|unreceived| {
-        gateway.telemetry.refused(unreceived.reason);
-        unreceived.failure
-    })?;
+    let received = received.inspect_err(|unreceived| gateway.telemetry.refused(unreceived.reason))?;
     Ok(Incoming {
         dialect,
         headers: head.headers,

@@ -14,6 +14,7 @@ mod doctor;
 mod documented;
 mod documents;
 mod env;
+mod hostile_client;
 mod imported;
 mod killed;
 mod record;

@@ -1,12 +1,13 @@
 //! The inspector in a real browser: each view with real data, the live list, the switch, the keyboard, long
 //! histories and large results; in `runs` the runs and their replay, in `live` what comes, goes and asks for a key,
-//! in `looks` what everybody must be able to read and nobody may slip in.
+//! in `origins` what pages of others cannot do, in `looks` what everybody must be able to read and nobody may slip in.
 //!
 //! With THROUGHLINE_PICTURES set, the pictures of the documentation are taken anew.
 
 mod devtools;
 mod live;
 mod looks;
+mod origins;
 mod runs;
 
 use crate::cli::{root, scratch};
