@@ -8,6 +8,7 @@
 mod alike;
 mod damage;
 mod fixtures;
+mod growth;
 mod killed;
 mod proxy;
 mod rechain;
