@@ -1,34 +1,38 @@
 //! Differences for people to look at before they agree.
 //!
-//! What is shown comes from a model and from files, and it is shown in a terminal: control characters are made
-//! visible, so that no text can hide a change or pretend another.
+//! What is shown comes from a model and from files, and it is shown in a terminal: what cannot be seen is written out,
+//! so that no text can hide a change or pretend another. Nothing is left out for its length.
 
+use crate::visible::visible;
 use similar::TextDiff;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// After this, a difference is computed less exactly.
 const TIME_MAX: Duration = Duration::from_millis(500);
-/// The longest difference that is shown.
-const BYTES_MAX: usize = 256 * 1024;
 
 /// Returns a unified diff of two texts, or nothing if they are the same.
 #[must_use]
 pub fn unified_diff(from: &str, to: &str, before: &str, after: &str) -> String {
-    let (before, after) = (visible(before), visible(after));
-    let diff = TextDiff::configure().timeout(TIME_MAX).diff_lines(&before, &after);
+    let (before, after) = with_plain_breaks(before, after);
+    let (before, after) = (visible(&before), visible(&after));
+    let diff = TextDiff::configure().timeout(TIME_MAX).diff_lines(&*before, &*after);
     diff.unified_diff().context_radius(3).header(from, to).to_string()
 }
 
-/// Returns as much of a unified diff as is shown before somebody agrees.
+/// Returns a unified diff of two contents, as it is shown before somebody agrees.
 pub(crate) fn unified(from: &str, to: &str, before: &[u8], after: &[u8]) -> String {
-    let mut text = unified_diff(from, to, &String::from_utf8_lossy(before), &String::from_utf8_lossy(after));
-    if text.len() > BYTES_MAX {
-        let end = text.floor_char_boundary(BYTES_MAX);
-        let left_out = text.len() - end;
-        text.truncate(end);
-        text.push_str(&format!("\n[… {left_out} more bytes of this difference …]\n"));
+    unified_diff(from, to, &String::from_utf8_lossy(before), &String::from_utf8_lossy(after))
+}
+
+/// Returns texts that both end their lines the way of Windows with plain line breaks. Where only one does, that is a
+/// change to be seen.
+fn with_plain_breaks<'t>(before: &'t str, after: &'t str) -> (Cow<'t, str>, Cow<'t, str>) {
+    let has_crlf_alone = |text: &str| text.matches('\n').count() == text.matches("\r\n").count();
+    if before.contains('\r') && has_crlf_alone(before) && has_crlf_alone(after) {
+        return (before.replace("\r\n", "\n").into(), after.replace("\r\n", "\n").into());
     }
-    text
+    (before.into(), after.into())
 }
 
 /// Returns how many lines are added and removed.
@@ -58,17 +62,27 @@ pub(crate) fn counts(before: &[u8], after: &[u8]) -> (usize, usize) {
     (added, removed)
 }
 
-/// Returns `text` with its control characters as symbols, line breaks and tabs excepted.
-pub(crate) fn visible(text: &str) -> String {
-    let symbol = |c: char| match c {
-        '\n' | '\t' => c,
-        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(c),
-        '\u{7f}' => '\u{2421}',
-        // Other controls, and what changes the direction of writing.
-        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            char::REPLACEMENT_CHARACTER
-        }
-        c => c,
-    };
-    text.replace("\r\n", "\n").chars().map(symbol).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_line_breaks_are_a_change_and_the_same_ones_are_not() {
+        let diff = |before, after| unified_diff("a", "b", before, after);
+        assert_eq!(diff("x\r\ny\r\n", "x\r\nz\r\n"), "--- a\n+++ b\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n");
+        assert!(diff("x\r\n", "x\n").contains("-x<U+000D>\n+x\n"));
+        assert!(diff("x\n", "x\r\n").contains("+x<U+000D>\n"));
+        // What is written out is told from what was written so.
+        assert!(diff("<U+001B>\n", "\u{1b}\n").contains("+<U+001B>"));
+    }
+
+    #[test]
+    fn a_long_difference_is_shown_whole() {
+        let after: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
+        assert!(diff_of(&after).ends_with("+line 99999\n"));
+    }
+
+    fn diff_of(after: &str) -> String {
+        unified("/dev/null", "b", b"", after.as_bytes())
+    }
 }

@@ -32,6 +32,7 @@ mod read;
 mod shell;
 mod text;
 mod toolbox;
+mod visible;
 mod walk;
 mod workdir;
 
@@ -44,4 +45,5 @@ pub use outcome::{Artifact, Image, Outcome, OutcomeKind};
 pub use preview::Preview;
 pub use shell::{Confinement, Launcher, ResourceLimits, Shell, ShellSettings, confined_shell_main};
 pub use toolbox::{Context, Toolbox};
+pub use visible::{visible, visible_line};
 pub use workdir::{PathError, Workdir};

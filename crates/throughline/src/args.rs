@@ -236,7 +236,7 @@ pub struct TalkArgs {
     /// The most tool calls of a turn [default: what the configuration says, else 100]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_tool_calls: Option<std::num::NonZeroU32>,
-    /// What somebody must agree to [default: what the configuration says, else ask]
+    /// Which actions run without asking [default: what the configuration says, else ask]
     #[arg(long, value_name = "WHAT")]
     pub approve: Option<ApproveName>,
     /// Go on with this conversation: its id, or the beginning of it

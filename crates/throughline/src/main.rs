@@ -9,6 +9,7 @@ mod log;
 mod output;
 mod reload;
 mod signals;
+mod terminal;
 
 use clap::Parser;
 use std::process::ExitCode;

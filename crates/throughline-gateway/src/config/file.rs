@@ -220,7 +220,7 @@ pub struct TelemetrySection {
 pub struct ToolsSection {
     /// The most calls that one turn runs.
     pub max_calls: Option<NonZeroU32>,
-    /// What somebody has to agree to.
+    /// Which actions run without asking.
     pub approve: Option<Approve>,
     /// How long a command may take that names no time limit.
     pub command_timeout: Option<TimeLimit>,

@@ -15,7 +15,7 @@ use throughline_core::{Text, Usage};
 pub struct Tools {
     /// The most calls that one turn runs.
     pub max_calls: u32,
-    /// What somebody has to agree to.
+    /// Which actions run without asking.
     pub approve: Approve,
     /// How long a command may take that names no time limit.
     pub command_timeout: Duration,
@@ -31,18 +31,18 @@ pub struct Tools {
     pub withheld: Vec<String>,
 }
 
-/// What somebody has to agree to before it is done.
+/// Which actions run without asking.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Approve {
-    /// Changes of files and commands.
+    /// None: somebody is asked before every change of a file and every command.
     #[default]
     Ask,
-    /// Commands; files are changed without asking.
+    /// Changes of files; somebody is asked before every command.
     Edits,
-    /// Nothing: everything is done.
+    /// All; nobody is asked.
     All,
-    /// Nobody is asked, and nothing but reading is done.
+    /// None, and nobody is asked either: tools may only read.
     None,
 }
 

@@ -48,10 +48,20 @@ pub struct Question<'a> {
 pub enum Decision {
     /// It may be run.
     Yes,
-    /// It may be run, and so may every other call of that tool.
+    /// It may be run, and so may every later call of that tool in this workbench, with any arguments.
     Always,
     /// It may not, for this reason if one was given.
     No(Option<String>),
+}
+
+/// What came of asking about a call.
+enum Approval {
+    /// It may be run.
+    Given,
+    /// It may not, for this reason.
+    Denied(String),
+    /// It would fail, for this reason, so nobody was asked.
+    Pointless(String),
 }
 
 /// Nobody is there to be asked.
@@ -112,8 +122,10 @@ impl Workbench {
             () = cancel.cancelled() => return Done::told(Outcome::Interrupted, failed("not run: the user called the turn off")),
             approved = self.approved(&checked) => approved,
         };
-        if let Err(reason) = approved {
-            return Done::told(Outcome::Denied, failed(&reason));
+        match approved {
+            Approval::Given => {}
+            Approval::Denied(reason) => return Done::told(Outcome::Denied, failed(&reason)),
+            Approval::Pointless(problem) => return Done::told(Outcome::Error, failed(&problem)),
         }
         let context = Context { cancel: cancel.clone(), time_limit: None };
         let ran = self.toolbox.run(&checked, &context).await;
@@ -124,31 +136,33 @@ impl Workbench {
     }
 
     /// Says whether a call may be run, or why not.
-    async fn approved(&self, call: &throughline_tools::Call) -> Result<(), String> {
+    async fn approved(&self, call: &throughline_tools::Call) -> Approval {
         let (tool, effect) = (call.tool(), call.effect());
         let is_free = match self.approve {
             _ if effect == Effect::Reads => true,
             Approve::All => true,
             Approve::Edits => effect == Effect::Edits,
             Approve::Ask => false,
-            Approve::None => return Err("not allowed: in this session tools may only read".to_owned()),
+            Approve::None => {
+                return Approval::Denied("not allowed: in this session tools may only read".to_owned());
+            }
         };
         if is_free || self.allowed().contains(tool) {
-            return Ok(());
+            return Approval::Given;
         }
         let preview = self.toolbox.preview(call).await;
-        if preview.problem.is_some() {
-            // It changes nothing, and says itself what is wrong.
-            return Ok(());
+        if let Some(problem) = &preview.problem {
+            // Not run to find that out again: by then it might work, and nobody was asked.
+            return Approval::Pointless(problem.clone());
         }
         match self.approver.ask(&Question { tool, effect, preview: &preview }).await {
-            Decision::Yes => Ok(()),
+            Decision::Yes => Approval::Given,
             Decision::Always => {
                 self.allowed().insert(tool.to_owned());
-                Ok(())
+                Approval::Given
             }
-            Decision::No(None) => Err("the user did not allow this".to_owned()),
-            Decision::No(Some(reason)) => Err(format!("the user did not allow this: {reason}")),
+            Decision::No(None) => Approval::Denied("the user did not allow this".to_owned()),
+            Decision::No(Some(reason)) => Approval::Denied(format!("the user did not allow this: {reason}")),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::diff;
 use crate::limits::Limits;
 use crate::outcome::{Answer, Outcome};
 use crate::patch::{FilePatch, HunkError, PatchError};
+use crate::visible::visible_line;
 use crate::workdir::{Found, PathError, Workdir};
 use overlay::Overlay;
 use replace::ReplaceError;
@@ -175,11 +176,11 @@ impl Change {
     fn diff(&self) -> String {
         let (before, after) = self.both();
         let from = match &self.before {
-            Some(_) => format!("a/{}", diff::visible(self.from.as_ref().unwrap_or(&self.path))),
+            Some(_) => format!("a/{}", visible_line(self.from.as_ref().unwrap_or(&self.path))),
             None => "/dev/null".to_owned(),
         };
         let to = match &self.after {
-            Some(_) => format!("b/{}", diff::visible(&self.path)),
+            Some(_) => format!("b/{}", visible_line(&self.path)),
             None => "/dev/null".to_owned(),
         };
         let text = diff::unified(&from, &to, before, after);

@@ -115,7 +115,12 @@ async fn a_call_is_checked_and_classed() {
     let bench = connected(stdio()).await;
     let call = bench.toolbox.check("example__echo", r#"{"text": "a"}"#).unwrap();
     assert_eq!((call.effect(), call.tool()), (Effect::Runs, "example__echo"));
-    assert_eq!(bench.toolbox.preview(&call).await.line, r#"example__echo {"text": "a"}"#);
+    assert_eq!(bench.toolbox.preview(&call).await.line, r#"example__echo {"text":"a"}"#);
+    // All arguments are shown, as the server reads them.
+    let hidden = format!(r#"{{"text": "{}", "then": "\u0072\u006d\u001b"}}"#, "x".repeat(5_000));
+    let call = bench.toolbox.check("example__echo", &hidden).unwrap();
+    let whole = bench.toolbox.preview(&call).await.whole.unwrap();
+    assert!(whole.contains(&"x".repeat(5_000)) && whole.contains(r#""then": "rm\u001b""#), "{whole}");
     let refused = bench.toolbox.check("example__echo", "[1]").unwrap_err().to_string();
     assert_eq!(refused, "the arguments of example__echo must be a JSON object: a list of 1 came");
     let refused = bench.toolbox.check("example__nothing", "{}").unwrap_err().to_string();

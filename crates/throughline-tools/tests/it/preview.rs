@@ -45,10 +45,13 @@ async fn what_would_fail_is_told_beforehand() {
 async fn a_command_is_shown_whole() {
     let bench = Bench::new();
     let shown = preview(&bench, "bash", json!({"command": "echo a\nrm -r b\n"})).await;
-    assert_eq!(shown.line, "bash: echo a (and 1 more lines)");
-    assert_eq!(shown.script.as_deref(), Some("echo a\nrm -r b\n"));
+    assert_eq!(shown.line, "bash: echo a (and 1 more line)");
+    assert_eq!(shown.whole.as_deref(), Some("echo a\nrm -r b\n"));
     let shown = preview(&bench, "bash", json!({"command": "cargo test", "cwd": "sub"})).await;
-    assert_eq!((shown.line.as_str(), shown.script), ("bash in sub: cargo test", None));
+    assert_eq!((shown.line.as_str(), shown.whole), ("bash in sub: cargo test", None));
+    let long = format!("echo {}; rm -rf ~", "x".repeat(5_000));
+    let shown = preview(&bench, "bash", json!({"command": long})).await;
+    assert!(shown.line.ends_with("x…") && shown.whole.as_deref() == Some(&*long), "{}", shown.line);
 }
 
 #[tokio::test]
@@ -56,9 +59,11 @@ async fn nothing_can_hide_from_the_person() {
     let bench = Bench::new();
     let hidden = "rm x \u{1b}[2K\rls\u{202e}";
     let shown = preview(&bench, "bash", json!({"command": hidden})).await;
-    assert_eq!(shown.line, "bash: rm x \u{241b}[2K\u{240d}ls\u{fffd}");
+    assert_eq!(shown.line, "bash: rm x <U+001B>[2K<U+000D>ls<U+202E>");
     let shown = preview(&bench, "write", json!({"path": "a", "content": "\u{1b}[8mevil\n"})).await;
-    assert!(shown.diff.unwrap().contains("+\u{241b}[8mevil"));
+    assert!(shown.diff.unwrap().contains("+<U+001B>[8mevil"));
+    let shown = preview(&bench, "write", json!({"path": "a\n+++ b/other", "content": "x\n"})).await;
+    assert!(shown.diff.unwrap().contains("+++ b/a<U+000A>+++ b/other\n"));
 }
 
 #[test]

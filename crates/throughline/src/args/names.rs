@@ -63,16 +63,16 @@ pub enum PolicyName {
     Off,
 }
 
-/// What somebody must agree to, as users write it.
+/// Which actions run without asking, as users write it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ApproveName {
-    /// Changes of files, and commands
+    /// None: you are asked before every change of a file and every command
     Ask,
-    /// Commands only; files are changed without asking
+    /// Edits: you are asked before every command
     Edits,
-    /// Nothing: everything is done
+    /// All: you are never asked
     All,
-    /// Nobody is asked, and nothing but reading is done
+    /// None, and you are not asked either: tools may only read
     None,
 }
 

@@ -15,7 +15,7 @@ use crate::exit::CommandError;
 use anstyle::{AnsiColor, Style};
 pub use bar::{Bar, Unit};
 pub use ink::{Ink, Tone};
-pub use pager::page;
+pub use pager::{page, page_on_terminal};
 pub use spinner::Spinner;
 use std::io::{ErrorKind, Write};
 pub use table::{Cell, Column, Table};
@@ -64,6 +64,13 @@ pub fn print(text: &str) -> Result<(), CommandError> {
 pub fn remark(text: &str) {
     // Nobody is left to tell if even this fails.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Writes a mark to standard error that somebody types behind.
+pub fn prompt(mark: &str) {
+    let mut stderr = anstream::stderr().lock();
+    // Who does not see it types nothing.
+    let _ = write!(stderr, "{mark}").and_then(|()| stderr.flush());
 }
 
 /// Writes an error and what to do about it to standard error.

@@ -7,7 +7,7 @@ use super::ink::{columns, height};
 use super::{Ink, print};
 use crate::args::Args;
 use crate::exit::CommandError;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 /// The pager where the user names none: it ends by itself if everything fits, shows colours, and leaves the text there.
@@ -20,12 +20,29 @@ pub fn page(text: &str, args: &Args) -> Result<(), CommandError> {
     if height().is_some_and(|height| lines_taken(text, width) < height) {
         return print(text);
     }
-    let named = |name| std::env::var(name).ok();
-    let pager = chosen(named("THROUGHLINE_PAGER"), named("PAGER"));
-    match pager.as_deref().and_then(started) {
+    match users_pager().and_then(|pager| started(&pager, None)) {
         Some(shown) => shown.show(text),
         None => print(text),
     }
+}
+
+/// Shows a text on the terminal of standard error through a pager, if it is longer than that. Says whether it was shown;
+/// else it is left to the caller. The pager's process is told as soon as it runs.
+pub fn page_on_terminal(text: &str, on_start: impl FnOnce(u32)) -> bool {
+    let (Some(width), Some(height)) = (Ink::of_stderr().width(), height()) else { return false };
+    // A line is left for the question.
+    if lines_taken(text, width) + 1 < height {
+        return false;
+    }
+    let Some(pager) = users_pager() else { return false };
+    let Some(shown) = started(&pager, Some(Stdio::from(io::stderr()))) else { return false };
+    on_start(shown.child.id());
+    shown.show(&format!("{text}\n")).is_ok()
+}
+
+fn users_pager() -> Option<String> {
+    let named = |name| std::env::var(name).ok();
+    chosen(named("THROUGHLINE_PAGER"), named("PAGER"))
 }
 
 /// Returns the pager that is meant, if one is.
@@ -46,10 +63,13 @@ struct Shown {
     _kept: Option<tokio::runtime::Runtime>,
 }
 
-fn started(pager: &str) -> Option<Shown> {
+fn started(pager: &str, output: Option<Stdio>) -> Option<Shown> {
     let mut words = pager.split_whitespace();
     let mut command = Command::new(words.next()?);
     command.args(words).stdin(Stdio::piped());
+    if let Some(output) = output {
+        command.stdout(output);
+    }
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "FRX");
     }

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use throughline_tools::visible_line;
 
 /// Turns on standard error, if that is a terminal.
 pub struct Spinner {
@@ -42,7 +43,7 @@ impl Spinner {
     /// Says what is waited for from now on.
     pub fn busy(&self, label: &str) {
         // The words are the model's, and must not take the terminal over.
-        let label: String = label.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let label = visible_line(label);
         self.with(|state| state.busy = Some((label, Instant::now())));
     }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
+mod approval;
 mod brief;
 mod browser;
 mod cli;
@@ -17,6 +18,7 @@ mod env;
 mod hostile_client;
 mod imported;
 mod killed;
+mod pty;
 mod record;
 mod reload;
 mod run;

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use throughline_sim::{Script, Sim, SimOptions};
 
 /// A directory to work in, a model, and a place for the record.
-struct Scene {
-    folder: PathBuf,
+pub struct Scene {
+    pub folder: PathBuf,
     runtime: tokio::runtime::Runtime,
     sim: Option<Sim>,
 }
@@ -16,7 +16,7 @@ struct Scene {
 const KEY: &str = "sk-do-not-tell";
 
 impl Scene {
-    fn new(name: &str, dialect: &str, turns: &Value) -> Self {
+    pub fn new(name: &str, dialect: &str, turns: &Value) -> Self {
         let folder = scratch(&format!("run-{name}-{dialect}"));
         let _ = std::fs::remove_dir_all(&folder);
         for (path, text) in [
@@ -45,7 +45,7 @@ impl Scene {
         Self { folder, runtime, sim: Some(sim) }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
         command
             .args(args)
@@ -85,7 +85,7 @@ impl Scene {
             .collect()
     }
 
-    fn bodies(&self) -> Vec<String> {
+    pub fn bodies(&self) -> Vec<String> {
         self.sim.as_ref().unwrap().recorded().into_iter().map(|recorded| recorded.body).collect()
     }
 }
@@ -98,7 +98,7 @@ impl Drop for Scene {
     }
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+pub fn call(name: &str, arguments: Value) -> Value {
     let mut call = json!({"name": name});
     call["arguments"] = arguments;
     call

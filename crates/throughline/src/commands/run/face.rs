@@ -42,7 +42,8 @@ impl<'c> Face<'c> {
         if self.is_draft {
             if !self.quiet {
                 let mut stderr = anstream::stderr().lock();
-                let _ = write!(stderr, "{}", self.ink.dim(text)).and_then(|()| stderr.flush());
+                let _ =
+                    write!(stderr, "{}", self.ink.dim(&self.ink.tame(text))).and_then(|()| stderr.flush());
             }
         } else {
             // A reader that is gone has seen enough; the turn goes on to its end.

@@ -28,7 +28,7 @@ use typed::Typed;
 /// Runs one turn.
 pub fn run(asked: &RunArgs, args: &Args) -> Result<(), CommandError> {
     let prompt = prompt(asked.prompt.as_deref())?;
-    let console = Arc::new(Console::new());
+    let console = Arc::new(Console::new(!args.no_pager));
     on_runtime(async {
         let session = Session::open(&asked.talk, args, Arc::clone(&console)).await?;
         let ended = turn(&session, &console, &prompt, &asked.talk.image, args).await;
@@ -39,7 +39,7 @@ pub fn run(asked: &RunArgs, args: &Args) -> Result<(), CommandError> {
 
 /// Has a conversation in the terminal.
 pub fn chat(asked: &ChatArgs, args: &Args) -> Result<(), CommandError> {
-    let console = Arc::new(Console::new());
+    let console = Arc::new(Console::new(!args.no_pager));
     on_runtime(async {
         let session = Session::open(&asked.talk, args, Arc::clone(&console)).await?;
         let talked = talk(&session, &console, &asked.talk.image, args).await;
