@@ -46,4 +46,4 @@ pub use preview::Preview;
 pub use shell::{Confinement, Launcher, ResourceLimits, Shell, ShellSettings, confined_shell_main};
 pub use toolbox::{Context, Toolbox};
 pub use visible::{visible, visible_line};
-pub use workdir::{PathError, Workdir};
+pub use workdir::{Beginning, PathError, Workdir};

@@ -71,6 +71,15 @@ pub enum PathError {
     },
 }
 
+/// The beginning of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// What was read.
+    pub bytes: Vec<u8>,
+    /// How many bytes are behind it.
+    pub left_out: u64,
+}
+
 /// A file as it was found.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -139,6 +148,21 @@ impl Workdir {
             .map_err(|error| self.explain(path, &inner, error))?
             .map(|bytes| Found { bytes, permissions: metadata.permissions() })
             .ok_or_else(|| PathError::TooLarge { path: path.to_owned(), bytes: metadata.len(), max })
+    }
+
+    /// Reads the beginning of a file, at most `max` bytes, as the tools would: a regular file in the directory, with
+    /// nothing waited for and no link that leads out.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it may not be read.
+    pub fn read_beginning(&self, path: &str, max: u64) -> Result<Beginning, PathError> {
+        let inner = self.relative(path)?;
+        let (file, metadata) = self.open_file(path, &inner)?;
+        let mut bytes = Vec::new();
+        let read = file.take(max).read_to_end(&mut bytes);
+        read.map_err(|error| self.explain(path, &inner, error))?;
+        Ok(Beginning { left_out: metadata.len().saturating_sub(bytes.len() as u64), bytes })
     }
 
     /// Reads a file if there is one.

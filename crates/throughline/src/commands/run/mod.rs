@@ -6,6 +6,7 @@
 mod console;
 mod face;
 mod frames;
+mod instructions;
 mod session;
 mod typed;
 

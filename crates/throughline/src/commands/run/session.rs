@@ -1,6 +1,7 @@
 //! What the turns of one command share: the gateway, the tools, the conversation.
 
 use super::console::{Asking, Console};
+use super::instructions::Instructions;
 use crate::args::{Args, TalkArgs};
 use crate::commands::{history, serve, switch};
 use crate::exit::CommandError;
@@ -54,15 +55,6 @@ pub struct Summary {
     pub cost: Option<f64>,
 }
 
-/// Notes for agents are read up to so many bytes each.
-const NOTES_BYTES_MAX: usize = 32 * 1024;
-const NOTES: &str = "AGENTS.md";
-
-const INSTRUCTIONS: &str = "You work in a directory on the user's machine, with the tools on offer. Do what the user \
-    asks: look before you change anything, make the smallest change that does it, and check it where it can be checked. \
-    A result whose text was cut short names what was left out. When a call is denied, do not try the same in another way. \
-    When you are done, say what you did and what you found, in few words.";
-
 impl Session {
     /// Opens everything that turns need.
     pub async fn open(asked: &TalkArgs, args: &Args, console: Arc<Console>) -> Result<Self, CommandError> {
@@ -72,9 +64,11 @@ impl Session {
         let cwd = asked.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
         let tools =
             Tools { approve: asked.approve.map_or(config.tools.approve, Into::into), ..config.tools.clone() };
+        let instructions = Instructions::gather(&cwd);
         let toolbox = toolbox(&cwd, &tools, &config.mcp).await?;
         if !args.quiet && !args.json {
             tell_confinement(&toolbox);
+            instructions.remarks.iter().for_each(|remark| output::remark(&format!("warning: {remark}")));
         }
         let bench = Workbench::new(toolbox, tools.approve, Box::new(Asking(console)));
         let history = history::open(&config)?;
@@ -89,7 +83,7 @@ impl Session {
         let manner = Manner {
             backend: backend(asked, &config),
             model: asked.model.as_deref().map(Text::from),
-            instructions: Some(instructions(&cwd).into()),
+            instructions: Some(instructions.text.into()),
             tools: bench.declare().iter().map(Manner::declared).collect(),
             max_tool_calls: asked.max_tool_calls.map_or(tools.max_calls, Into::into),
         };
@@ -231,32 +225,6 @@ fn tell_confinement(toolbox: &Toolbox) {
         Confinement::Landlock(_) => {}
         Confinement::None(_) => output::remark(&format!("warning: {confinement}")),
     }
-}
-
-/// Returns what the operator says: how to work, and the notes for agents in this directory and those above it, up to
-/// the root of the repository.
-fn instructions(cwd: &Path) -> String {
-    let mut text = INSTRUCTIONS.to_owned();
-    let here = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    let mut folders: Vec<&Path> = Vec::new();
-    for folder in here.ancestors() {
-        folders.push(folder);
-        if folder.join(".git").exists() {
-            break;
-        }
-    }
-    if folders.last().is_none_or(|last| !last.join(".git").exists()) {
-        // Outside of a repository nobody else's notes count.
-        folders.truncate(1);
-    }
-    for folder in folders.into_iter().rev() {
-        let Ok(bytes) = std::fs::read(folder.join(NOTES)) else { continue };
-        let notes = String::from_utf8_lossy(&bytes);
-        let notes = &notes[..notes.floor_char_boundary(NOTES_BYTES_MAX)];
-        let place = folder.strip_prefix(&here).map_or("a directory above", |_| "this directory");
-        text.push_str(&format!("\n\nNotes for agents in {place} ({NOTES}):\n\n{}", notes.trim()));
-    }
-    text
 }
 
 /// Reads an image, as the tools do.
