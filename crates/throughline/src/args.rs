@@ -32,7 +32,7 @@ pub struct Args {
     /// Log what is done along the way, to standard error; twice: every step of it
     #[arg(long, short, action = clap::ArgAction::Count, conflicts_with = "quiet", global = true, help_heading = GLOBAL)]
     pub verbose: u8,
-    /// The configuration file [default: throughline.toml here, else in the user's configuration directory]
+    /// The configuration file [default: throughline.toml here if it is trusted, else in your configuration directory]
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
     /// The directory that history is kept in [default: the user's data directory]
@@ -183,6 +183,12 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<ConfigAction>,
     },
+    /// Trust a throughline.toml in a working directory, so that it is used
+    ///
+    /// A file that came with a repository could start programs and send your keys anywhere, so it is ignored until you
+    /// trust it. You trust this content in this place: when the file changes, you are asked again.
+    #[command(after_long_help = examples::TRUST)]
+    Trust(TrustArgs),
     /// Run the simulated backend on its own
     ///
     /// Speaks all three dialects over HTTP, as strictly as the providers do. Prints one line with its address
@@ -387,6 +393,20 @@ pub enum ConfigAction {
     Check,
     /// Print every value in effect, with where it came from
     Show,
+}
+
+/// What to trust.
+#[derive(Debug, clap::Args)]
+pub struct TrustArgs {
+    /// The file, or the directory that it is in [default: throughline.toml in the working directory]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Forget what was decided about it
+    #[arg(long)]
+    pub forget: bool,
+    /// List every file that was trusted or refused
+    #[arg(long, conflicts_with_all = ["file", "forget"])]
+    pub list: bool,
 }
 
 /// What to import.

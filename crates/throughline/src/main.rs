@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod completion;
+mod configuration;
 mod exit;
 mod input;
 mod log;

@@ -1,5 +1,8 @@
 //! A changed configuration, put into effect while the gateway serves: on SIGHUP, or when the file changes.
 //!
+//! A file that was found in the working directory is taken again only if the user trusts its new content; until then,
+//! and when it is gone, what was read from it holds. So whoever can write there does not configure the gateway.
+//!
 //! The file is looked at once a second, by its time and its size, instead of being watched by the system:
 //! that works on network file systems and in containers, where notices do not arrive, and through editors and
 //! mounts that replace the file or a link on the way to it; it needs no dependency and costs one `stat`. A
@@ -9,7 +12,9 @@ use crate::signals::Hangups;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use throughline_gateway::config::{Config, ConfigErrors, Flags, Process, file_places, load};
+use throughline_gateway::config::{
+    Config, ConfigErrors, FILE_NAME, Flags, IgnoredFile, Process, file_places, load,
+};
 use throughline_gateway::gateway::Gateway;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -64,7 +69,7 @@ impl Reloader {
                 }
             };
             if let Some(loaded) = loaded {
-                put_into_effect(&gateway, loaded);
+                self.put_into_effect(&gateway, loaded);
             }
         }
     }
@@ -79,6 +84,43 @@ impl Reloader {
         }
         self.read = now;
         Some(load(&Process, &self.flags))
+    }
+
+    fn put_into_effect(&self, gateway: &Gateway, loaded: Result<Config, ConfigErrors>) {
+        let config = match loaded {
+            Ok(config) => config,
+            Err(errors) => {
+                // Counted first: whoever reads the log then finds it counted.
+                gateway.telemetry.reloaded(false);
+                for problem in &errors.0 {
+                    tracing::error!(%problem, "the configuration was refused; the one before holds");
+                }
+                return;
+            }
+        };
+        let is_found = |config: &Config| config.file.as_deref() == Some(Path::new(FILE_NAME));
+        let is_named = self.places.len() == 1;
+        if !is_named && is_found(&gateway.setup().config) && !is_found(&config) {
+            gateway.telemetry.reloaded(false);
+            return warn_held(config.ignored.as_ref());
+        }
+        if let Some(IgnoredFile { path, why }) = &config.ignored {
+            tracing::warn!(file = %path.display(), %why, "ignored; `throughline trust FILE` trusts it");
+        }
+        apply(gateway, config);
+    }
+}
+
+/// Says that the file which the configuration came from is not taken again, and what to do.
+fn warn_held(ignored: Option<&IgnoredFile>) {
+    match ignored {
+        Some(IgnoredFile { path, why }) => tracing::warn!(
+            file = %path.display(), %why,
+            "the configuration was not reloaded, the one before holds; `throughline trust FILE` trusts the new one"
+        ),
+        None => tracing::warn!(
+            "{FILE_NAME} is gone from the working directory; what was read from it holds until the next start"
+        ),
     }
 }
 
@@ -95,18 +137,7 @@ fn look(places: &[PathBuf]) -> Look {
     places.iter().map(|path| look(path)).collect()
 }
 
-fn put_into_effect(gateway: &Gateway, loaded: Result<Config, ConfigErrors>) {
-    let config = match loaded {
-        Ok(config) => config,
-        Err(errors) => {
-            // Counted first: whoever reads the log then finds it counted.
-            gateway.telemetry.reloaded(false);
-            for problem in &errors.0 {
-                tracing::error!(%problem, "the configuration was refused; the one before holds");
-            }
-            return;
-        }
-    };
+fn apply(gateway: &Gateway, config: Config) {
     let backends = config.backends.len();
     for warning in &config.warnings {
         tracing::warn!(%warning, "the configuration");

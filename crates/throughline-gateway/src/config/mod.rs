@@ -9,6 +9,7 @@ mod backend;
 mod error;
 mod file;
 mod fixed;
+mod grants;
 pub mod keys;
 mod privacy;
 mod profiles;
@@ -18,6 +19,7 @@ mod source;
 mod telemetry;
 mod template;
 mod tools;
+mod trust;
 mod values;
 mod variables;
 
@@ -28,16 +30,16 @@ pub use address::{BaseUrl, Endpoint};
 pub use error::{ConfigError, ConfigErrors, Source, Warning};
 pub use file::{FileConfig, ToolRule};
 pub(crate) use fixed::keep_fixed;
+pub use grants::grants;
 pub use resolve::{
     Backend, Config, Credential, Effective, Handover, History, Limits, ModelRule, StoreConfig, StoreLocation,
     Timeouts,
 };
-pub use source::{
-    BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_candidates, file_places, load, load_to_look,
-};
+pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_places, load, load_to_look};
 pub use telemetry::Tracing;
 pub use template::template;
 pub use tools::{Approve, Mcp, McpWay, Prices, Tools};
+pub use trust::{Distrust, FoundFile, IgnoredFile, Trust, TrustEntry, TrustRecord, Verdict, protected_paths};
 pub use values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,
 };

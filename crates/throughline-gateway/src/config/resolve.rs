@@ -15,6 +15,7 @@ use super::providers::PROVIDERS;
 use super::source::{BackendsFrom, Surroundings, Written};
 use super::telemetry::Tracing;
 use super::tools::{Mcp, Prices, Tools};
+use super::trust::IgnoredFile;
 use super::values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TimeLimit,
 };
@@ -36,6 +37,8 @@ pub struct Config {
     pub data: PathBuf,
     /// The file that was read, to be watched.
     pub file: Option<PathBuf>,
+    /// A file in the working directory that was ignored, since the user does not trust it.
+    pub ignored: Option<IgnoredFile>,
     /// Where history is kept.
     pub store: StoreConfig,
     /// The keys that clients may present. Without any, only loopback may connect.
@@ -274,7 +277,7 @@ pub fn resolve(
     surroundings: &dyn Surroundings,
     secrets: Secrets,
 ) -> Result<Config, ConfigErrors> {
-    let Written { file, sources, path, data, backends_from, warnings } = written;
+    let Written { file, sources, path, ignored, data, backends_from, warnings } = written;
     let folder = path.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
     let mut resolver = Resolver {
         surroundings,
@@ -294,6 +297,7 @@ pub fn resolve(
             warnings: resolver.warnings,
             effective: resolver.effective,
             absent: resolver.absent,
+            ignored,
             ..config
         }),
         _ => Err(ConfigErrors(resolver.problems)),
@@ -361,6 +365,7 @@ impl Resolver<'_> {
             listen: listen?,
             data,
             file: path,
+            ignored: None,
             store: store?,
             access,
             access_from,
@@ -601,7 +606,7 @@ fn referred(keys: &[SecretRef]) -> Vec<SecretRef> {
 }
 
 /// Returns a URL without the password in it.
-fn without_password(url: &str) -> String {
+pub(super) fn without_password(url: &str) -> String {
     match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (_, host))) => format!("{scheme}://(hidden)@{host}"),
         None => url.to_owned(),

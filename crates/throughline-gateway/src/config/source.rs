@@ -7,6 +7,7 @@ use super::error::{ConfigError, ConfigErrors, Source, Sources, Warning};
 use super::file::{self, BackendSection, FileConfig};
 use super::providers::{PROVIDERS, Provider};
 use super::resolve::{Config, Secrets, resolve};
+use super::trust::{self, Distrust, FoundFile, IgnoredFile, Trust, TrustRecord};
 use super::values::{DialectName, Models};
 use super::{address, variables};
 use crate::secret::SecretRef;
@@ -23,8 +24,14 @@ pub trait Surroundings {
     fn variable(&self, name: &str) -> Option<String>;
     /// Returns the names of all variables.
     fn variable_names(&self) -> Vec<String>;
-    /// Returns the text of a file.
+    /// Returns the text of a file that the user named, or that lies in their own directory.
     fn read(&self, path: &Path) -> io::Result<String>;
+    /// Reads a file in the working directory that nobody named, and says whether the user trusts what was read. Where
+    /// there is no working directory, there is no such file.
+    fn read_found(&self, path: &Path) -> io::Result<FoundFile> {
+        let _ = path;
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 /// The surroundings of this process.
@@ -62,6 +69,8 @@ pub struct Written {
     pub sources: Sources,
     /// The file that was read.
     pub path: Option<PathBuf>,
+    /// A file in the working directory that was not.
+    pub ignored: Option<IgnoredFile>,
     /// The folder that history is kept in.
     pub data: PathBuf,
     /// Who said which backends there are.
@@ -89,25 +98,20 @@ pub fn load_to_look(surroundings: &dyn Surroundings, flags: &Flags) -> Result<Co
     resolve(written, surroundings, Secrets::Spared)
 }
 
-/// Returns the folders in which the file is looked for, the first choice first.
-#[must_use]
-pub fn file_candidates(surroundings: &dyn Surroundings) -> Vec<PathBuf> {
-    let user = user_folder(surroundings, "XDG_CONFIG_HOME", ".config");
-    std::iter::once(PathBuf::from(FILE_NAME)).chain(user.map(|folder| folder.join(FILE_NAME))).collect()
-}
-
-/// Returns the places at which a file would be read, the first that is there; all of them are to be watched.
+/// Returns the places at which a file would be read, the first that is there and trusted; all of them are to be
+/// watched, and so is the record of what is trusted.
 #[must_use]
 pub fn file_places(surroundings: &dyn Surroundings, flags: &Flags) -> Vec<PathBuf> {
-    match named_file(surroundings, flags) {
-        Some((path, _)) => vec![path],
-        None => file_candidates(surroundings),
+    if let Some((path, _)) = named_file(surroundings, flags) {
+        return vec![path];
     }
+    let record = TrustRecord::of_user(surroundings).ok().map(|record| record.folder().to_owned());
+    [Some(PathBuf::from(FILE_NAME)), user_file(surroundings), record].into_iter().flatten().collect()
 }
 
 fn gather(surroundings: &dyn Surroundings, flags: &Flags) -> Result<Written, Vec<ConfigError>> {
-    let found = find_file(surroundings, flags)?;
-    let (mut file, mut sources) = match &found {
+    let FileChoice { read, ignored } = choose_file(surroundings, flags)?;
+    let (mut file, mut sources) = match &read {
         Some((path, text)) => file::parse(path, text)?,
         None => Default::default(),
     };
@@ -118,28 +122,49 @@ fn gather(surroundings: &dyn Surroundings, flags: &Flags) -> Result<Written, Vec
     }
     let data = data_folder(surroundings, flags, &mut sources)?;
     let backends_from = find_backends(surroundings, &mut file, &mut sources);
-    Ok(Written { file, sources, path: found.map(|(path, _)| path), data, backends_from, warnings })
+    let path = read.map(|(path, _)| path);
+    Ok(Written { file, sources, path, ignored, data, backends_from, warnings })
 }
 
-/// Returns the file and its text. One that was asked for by name has to be there.
-fn find_file(
-    surroundings: &dyn Surroundings,
-    flags: &Flags,
-) -> Result<Option<(PathBuf, String)>, Vec<ConfigError>> {
+/// Which file is used.
+#[derive(Default)]
+struct FileChoice {
+    /// Its path and its text.
+    read: Option<(PathBuf, String)>,
+    /// One that would come before it, if it were trusted.
+    ignored: Option<IgnoredFile>,
+}
+
+/// Reads the file that is used. One that was asked for by name has to be there; one in the working directory counts only
+/// if the user trusts it, and else the one in their own directory does.
+fn choose_file(surroundings: &dyn Surroundings, flags: &Flags) -> Result<FileChoice, Vec<ConfigError>> {
     if let Some((path, source)) = named_file(surroundings, flags) {
-        let unreadable = |error: io::Error| unreadable(&path, &error, source);
-        return surroundings.read(&path).map(|text| Some((path.clone(), text))).map_err(unreadable);
+        let text = surroundings.read(&path).map_err(|error| unreadable(&path, &error, source))?;
+        return Ok(FileChoice { read: Some((path, text)), ignored: None });
     }
-    for path in file_candidates(surroundings) {
-        match surroundings.read(&path) {
-            Ok(text) => return Ok(Some((path, text))),
-            Err(error) if is_absent(&error) => {}
-            Err(error) => {
-                return Err(unreadable(&path, &error, Source::File { path: path.clone(), line: 1 }));
-            }
+    let here = PathBuf::from(FILE_NAME);
+    let ignored = match surroundings.read_found(&here) {
+        Ok(FoundFile { text, trust: Trust::Trusted, .. }) => {
+            return Ok(FileChoice { read: Some((here, text)), ignored: None });
         }
+        Ok(FoundFile { path, trust: Trust::Untrusted(why), .. }) => Some(IgnoredFile { path, why }),
+        Err(error) if is_absent(&error) => None,
+        Err(error) => {
+            let path = std::path::absolute(&here).unwrap_or(here);
+            Some(IgnoredFile { path, why: Distrust::Unreadable(error.to_string()) })
+        }
+    };
+    let Some(path) = user_file(surroundings) else { return Ok(FileChoice { read: None, ignored }) };
+    match surroundings.read(&path) {
+        Ok(text) => Ok(FileChoice { read: Some((path, text)), ignored }),
+        Err(error) if is_absent(&error) => Ok(FileChoice { read: None, ignored }),
+        Err(error) => Err(unreadable(&path, &error, Source::File { path: path.clone(), line: 1 })),
     }
-    Ok(None)
+}
+
+/// Returns the path of the file in the user's own directory.
+fn user_file(surroundings: &dyn Surroundings) -> Option<PathBuf> {
+    Some(user_folder(surroundings, "XDG_CONFIG_HOME", ".config")?.join(FILE_NAME))
 }
 
 /// Returns the file that was asked for by name, and who did.
@@ -189,7 +214,11 @@ fn data_folder(
 }
 
 /// Returns our folder among the user's own, as the XDG base directories have it.
-fn user_folder(surroundings: &dyn Surroundings, variable: &str, below_home: &str) -> Option<PathBuf> {
+pub(super) fn user_folder(
+    surroundings: &dyn Surroundings,
+    variable: &str,
+    below_home: &str,
+) -> Option<PathBuf> {
     let set = |name: &str| surroundings.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     // A relative path in these variables is to be ignored, says the specification.
     let named = set(variable).filter(|path| path.is_absolute());
@@ -263,5 +292,9 @@ impl Surroundings for Process {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         std::fs::read_to_string(path)
+    }
+
+    fn read_found(&self, path: &Path) -> io::Result<FoundFile> {
+        trust::find(self, path)
     }
 }

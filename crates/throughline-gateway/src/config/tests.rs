@@ -14,6 +14,8 @@ use throughline_core::{Dialect, Rules, SystemRule, Wording};
 struct World {
     variables: BTreeMap<&'static str, &'static str>,
     files: BTreeMap<PathBuf, String>,
+    /// Why what is in the working directory is not trusted, if it is not.
+    distrust: Option<Distrust>,
 }
 
 impl Surroundings for World {
@@ -27,6 +29,12 @@ impl Surroundings for World {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn read_found(&self, path: &Path) -> io::Result<FoundFile> {
+        let trust = self.distrust.clone().map_or(Trust::Trusted, Trust::Untrusted);
+        let path_there = Path::new("/repository").join(path);
+        Ok(FoundFile { path: path_there, text: self.read(path)?, trust, foreign_owner: None })
     }
 }
 
@@ -473,6 +481,34 @@ fn files_are_looked_for_in_order_and_a_named_one_must_exist() {
     let named = both().with("THROUGHLINE_CONFIG", "/x/throughline/throughline.toml");
     assert_eq!(named.load().unwrap().listen.port(), 2);
     assert!(World::default().load().unwrap_err().to_string().contains("--data"));
+}
+
+#[test]
+fn a_file_in_the_working_directory_counts_only_if_it_is_trusted() {
+    let here = "listen = \"127.0.0.1:1\"\n[[mcp]]\nname = \"m\"\ncommand = \"./evil\"";
+    let there = "listen = \"127.0.0.1:2\"";
+    let both = |distrust| World {
+        distrust,
+        ..world()
+            .file("throughline.toml", here)
+            .file("/home/user/.config/throughline/throughline.toml", there)
+    };
+    let trusted = both(None).load().unwrap();
+    assert_eq!((trusted.listen.port(), trusted.mcp.len(), trusted.ignored), (1, 1, None));
+    for why in [Distrust::Undecided, Distrust::Changed, Distrust::Refused, Distrust::NoRecord("x".into())] {
+        let config = both(Some(why.clone())).load().unwrap();
+        assert_eq!((config.listen.port(), config.mcp.len()), (2, 0));
+        let path = PathBuf::from("/repository/throughline.toml");
+        assert_eq!(config.ignored, Some(IgnoredFile { path, why }));
+        // What is named is the user's word.
+        let flags = Flags { config: Some("throughline.toml".into()), ..Flags::default() };
+        assert_eq!(load(&both(Some(Distrust::Refused)), &flags).unwrap().mcp.len(), 1);
+    }
+    let alone = World { distrust: Some(Distrust::Undecided), ..world().file("throughline.toml", here) };
+    assert_eq!(alone.load().unwrap().backends_from, BackendsFrom::Nobody);
+    // One that is not even a configuration does no harm.
+    let broken = World { distrust: Some(Distrust::Changed), ..world().file("throughline.toml", "= [") };
+    assert!(broken.load().unwrap().ignored.is_some());
 }
 
 #[test]

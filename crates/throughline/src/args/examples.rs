@@ -46,6 +46,13 @@ Examples:
   throughline store prune --max-size 20GB --shrink
   throughline store prune --conversation 01a1e359191e";
 
+/// Of `trust`.
+pub const TRUST: &str = "\
+Examples:
+  throughline trust                                # the one in this directory, as it is now
+  throughline trust ~/project --forget
+  throughline trust --list";
+
 /// Of `import`.
 pub const IMPORT: &str = "\
 Examples:

@@ -4,13 +4,14 @@
 //! `--json`, `check` prints what is wrong as well, so that a script need not read sentences.
 
 use crate::args::{Args, ConfigAction};
+use crate::configuration::{Question, load, load_to_look};
 use crate::exit::CommandError;
 use crate::output::{self, Ink, Tone};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use throughline_gateway::config::{
-    BackendsFrom, Config, ConfigError, ConfigErrors, Effective, FILE_NAME, Flags, Process, Source, Warning,
-    load, load_to_look, template,
+    BackendsFrom, Config, ConfigError, ConfigErrors, Effective, FILE_NAME, Flags, FoundFile, IgnoredFile,
+    Process, Source, TrustRecord, Verdict, Warning, template,
 };
 use throughline_wire::json::Writer;
 
@@ -37,23 +38,52 @@ fn init(args: &Args, force: bool) -> Result<(), CommandError> {
         }
         _ => CommandError::file(&name, source),
     };
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true);
-    let options = if force { options.create(true).truncate(true) } else { options.create_new(true) };
+    if force && let Err(error) = std::fs::remove_file(&path) {
+        // Replaced, not written through: what is there may be a link, or a pipe.
+        if error.kind() != std::io::ErrorKind::NotFound {
+            return Err(failed(error));
+        }
+    }
     let text = template(&Process);
-    options.open(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
+    let options = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    options.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
+    let trusted = trust_written(&path, &text);
+    if let Err(why) = &trusted {
+        output::remark(&format!("warning: {name} is not trusted, and so not used unless it is named: {why}"));
+    }
     if args.json {
         let mut writer = Writer::new();
         writer.begin_object();
         writer.field_str("file", &name);
+        writer.field_bool("trusted", trusted == Ok(true));
         writer.end_object();
         return print_line(writer);
     }
-    output::print(&format!("{name}: written; `throughline config check` reads it\n"))
+    let then = match trusted {
+        Ok(true) => "written, and trusted as it is; after you change it, `throughline trust` trusts it again",
+        _ => "written; `throughline config check` reads it",
+    };
+    output::print(&format!("{name}: {then}\n"))
+}
+
+/// Trusts a file that was just written, if it is one that has to be: what the user had us write is theirs. Says whether
+/// it is trusted.
+fn trust_written(path: &Path, text: &str) -> Result<bool, String> {
+    if path.file_name().is_none_or(|name| name != FILE_NAME) {
+        return Ok(false);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = FoundFile::read(folder, FILE_NAME).map_err(|error| error.to_string())?;
+    if found.text != text {
+        return Err("it was changed in the meantime".to_owned());
+    }
+    let record = TrustRecord::of_user(&Process)?;
+    record.decide(&found, Verdict::Trusted).map_err(|error| error.to_string())?;
+    Ok(true)
 }
 
 fn check(args: &Args) -> Result<(), CommandError> {
-    let loaded = load(&Process, &flags(args));
+    let loaded = load(&flags(args), Question::Left);
     if args.json {
         print_line(checked(&loaded))?;
     }
@@ -68,7 +98,7 @@ fn check(args: &Args) -> Result<(), CommandError> {
 }
 
 fn show(args: &Args) -> Result<(), CommandError> {
-    let config = load_to_look(&Process, &flags(args)).map_err(|errors| bad_config(&errors))?;
+    let config = load_to_look(&flags(args), Question::Left).map_err(|errors| bad_config(&errors))?;
     remark_on_warnings(&config, args);
     if args.json {
         return print_line(shown(&config));
@@ -161,6 +191,16 @@ fn write_file(writer: &mut Writer, config: &Config) {
         None => writer.field_null("file"),
     }
     writer.field_bool("simulated", config.backends_from == BackendsFrom::Nobody);
+    match &config.ignored {
+        Some(IgnoredFile { path, why }) => {
+            writer.key("ignored");
+            writer.begin_object();
+            writer.field_str("file", &path.to_string_lossy());
+            writer.field_str("reason", &why.to_string());
+            writer.end_object();
+        }
+        None => writer.field_null("ignored"),
+    }
 }
 
 fn write_warnings(writer: &mut Writer, warnings: &[Warning]) {

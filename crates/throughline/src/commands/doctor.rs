@@ -5,17 +5,19 @@
 
 use super::{history, serve};
 use crate::args::Args;
+use crate::configuration;
 use crate::exit::CommandError;
 use crate::output::{self, Ink, Tone, counted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use throughline_core::Text;
-use throughline_gateway::config::{Backend, Config, Credential, Flags, Process, StoreLocation, load_to_look};
+use throughline_gateway::config::{Backend, Config, Credential, Flags, IgnoredFile, StoreLocation};
 use throughline_gateway::gateway::{Gateway, now};
 use throughline_gateway::probe::{Probe, Reached, probe};
 use throughline_gateway::secret::Secret;
 use throughline_sim::Sim;
 use throughline_store::{Batch, Learned, Memory, Postgres, PostgresOptions, Sqlite, Standing, Write};
+use throughline_tools::visible_line;
 use throughline_wire::json::Writer;
 
 /// How something was found.
@@ -60,14 +62,17 @@ pub fn run(is_probing: bool, args: &Args) -> Result<(), CommandError> {
 
 fn examine(is_probing: bool, args: &Args) -> Result<Vec<Finding>, CommandError> {
     let flags = Flags { config: args.config.clone(), listen: None, data: args.data.clone() };
-    let config = match load_to_look(&Process, &flags) {
+    let (loaded, ignored) = configuration::examine(&flags);
+    let mut findings: Vec<Finding> = ignored.iter().map(of_ignored).collect();
+    let config = match loaded {
         Ok(config) => config,
         Err(errors) => {
             let wrong = |problem: &_| Finding::new("configuration", State::Wrong, format!("{problem}"));
-            return Ok(errors.0.iter().map(wrong).collect());
+            findings.extend(errors.0.iter().map(wrong));
+            return Ok(findings);
         }
     };
-    let mut findings = of_configuration(&config);
+    findings.extend(of_configuration(&config));
     let mut standing = standing_of(&config);
     findings.push(of_history(&config, standing.as_ref().err()));
     let mut probes = BTreeMap::new();
@@ -125,6 +130,12 @@ async fn ask(
         sim.stop().await;
     }
     Ok((probes, lessons))
+}
+
+fn of_ignored(ignored: &IgnoredFile) -> Finding {
+    let what = format!("{}: ignored, since {}", visible_line(&ignored.path.to_string_lossy()), ignored.why);
+    let advice = Some(ignored.advice().to_owned());
+    Finding { advice, ..Finding::new("configuration", State::Doubtful, what) }
 }
 
 fn of_configuration(config: &Config) -> Vec<Finding> {

@@ -4,13 +4,14 @@
 
 use super::config::bad_config;
 use crate::args::Args;
+use crate::configuration::{Question, load, load_to_look};
 use crate::exit::CommandError;
 use crate::output::Ink;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use throughline_core::ConversationId;
 use throughline_gateway::config::keys::nearest;
-use throughline_gateway::config::{Config, Flags, Process, StoreLocation, load, load_to_look};
+use throughline_gateway::config::{Config, Flags, StoreLocation};
 use throughline_store::{
     Conversations, Heading, History, Memory, Paging, Postgres, PostgresOptions, Sqlite, SqliteOptions,
     StoreError, Upkeep,
@@ -95,12 +96,12 @@ pub fn open_to_read(config: &Config) -> Result<Arc<dyn History>, CommandError> {
 
 /// Reads the configuration as the command line has it, for a command that asks no backend: keys need not be there.
 pub fn configured(args: &Args) -> Result<Config, CommandError> {
-    load_to_look(&Process, &flags(args)).map(logged).map_err(|errors| bad_config(&errors))
+    load_to_look(&flags(args), Question::of(args)).map(logged).map_err(|errors| bad_config(&errors))
 }
 
 /// Reads the configuration as the command line has it, with every key that it refers to.
 pub fn configured_with_keys(args: &Args) -> Result<Config, CommandError> {
-    load(&Process, &flags(args)).map(logged).map_err(|errors| bad_config(&errors))
+    load(&flags(args), Question::of(args)).map(logged).map_err(|errors| bad_config(&errors))
 }
 
 fn flags(args: &Args) -> Flags {

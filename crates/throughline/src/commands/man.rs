@@ -28,9 +28,13 @@ const VARIABLES: [(&str, &str); 7] = [
 ];
 
 /// The files that every command reads.
-const FILES: [(&str, &str); 3] = [
-    ("throughline.toml", "The configuration, in the working directory."),
-    ("~/.config/throughline/throughline.toml", "The configuration, where the working directory has none."),
+const FILES: [(&str, &str); 4] = [
+    ("throughline.toml", "The configuration, in the working directory, if it is trusted."),
+    (
+        "~/.config/throughline/throughline.toml",
+        "The configuration, where the working directory has none that is.",
+    ),
+    ("~/.local/state/throughline/trust", "Which files of working directories are trusted."),
     ("~/.local/share/throughline/history.db", "The history, unless the configuration says otherwise."),
 ];
 

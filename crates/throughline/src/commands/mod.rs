@@ -23,6 +23,7 @@ mod show;
 mod sim;
 mod store;
 mod switch;
+mod trust;
 
 use crate::args::{Args, Command};
 use crate::completion;
@@ -58,6 +59,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Carry(asked) => carry::run(asked, args),
         Command::Brief(brief) => brief::run(brief, args),
         Command::Config { action } => config::run(action.as_ref(), args),
+        Command::Trust(asked) => trust::run(asked, args),
         Command::Sim(sim) => sim::run(sim),
         Command::Completions { shell } => completion::script(*shell),
         Command::Man { dir } => man::run(dir.as_deref(), args.quiet),
@@ -73,10 +75,12 @@ fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
             | Command::Convert(_)
             | Command::Compact(_)
             | Command::Sim(_)
+            | Command::Trust(_)
             | Command::Completions { .. }
             | Command::Man { .. }
     );
-    let reads_json = reads_config || matches!(args.command, Command::Compact(_) | Command::Brief(_));
+    let reads_json =
+        reads_config || matches!(args.command, Command::Compact(_) | Command::Brief(_) | Command::Trust(_));
     let given = [
         ("--config", args.config.is_some() && !reads_config),
         ("--data", args.data.is_some() && !reads_config),

@@ -2,6 +2,7 @@
 
 use super::history;
 use crate::args::Args;
+use crate::configuration::{Question, load};
 use crate::exit::CommandError;
 use crate::output::{self, json_line};
 use crate::reload::Reloader;
@@ -10,7 +11,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags, Process, load};
+use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags};
 use throughline_gateway::gateway::Gateway;
 use throughline_gateway::gauges::Gauges;
 use throughline_gateway::{listing, server};
@@ -25,7 +26,7 @@ pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
     let flags =
         Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
     let reloader = Reloader::new(flags.clone());
-    let config = load(&Process, &flags).map_err(|errors| super::config::bad_config(&errors))?;
+    let config = load(&flags, Question::of(args)).map_err(|errors| super::config::bad_config(&errors))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     runtime.block_on(serve(config, reloader, args))

@@ -8,19 +8,20 @@ use throughline_gateway::config::keys::{KEYS, variable};
 use throughline_gateway::config::providers::PROVIDERS;
 
 /// A folder of this test's own, which is home and working directory at once.
-struct Place(PathBuf);
+struct Place(PathBuf, bool);
 
 impl Place {
     fn new(name: &str) -> Self {
         let folder = scratch(&format!("config-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(folder, false)
     }
 
+    /// Returns the place with a file that every command is told of.
     fn with(self, text: &str) -> Self {
         std::fs::write(self.0.join("throughline.toml"), text).unwrap();
-        self
+        Self(self.0, true)
     }
 
     fn run(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
@@ -29,6 +30,7 @@ impl Place {
             .current_dir(&self.0)
             .env_clear()
             .env("HOME", &self.0)
+            .envs(self.1.then_some(("THROUGHLINE_CONFIG", "throughline.toml")))
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .output()

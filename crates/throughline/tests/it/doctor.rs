@@ -19,7 +19,12 @@ fn folder(name: &str, config: &str) -> PathBuf {
 fn doctor(folder: &PathBuf, args: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
     command.arg("doctor").args(args).args(["--data", "data"]).current_dir(folder).env_clear();
-    let output = command.env("HOME", folder).env("SECRET", "hush-hush").output().unwrap();
+    let output = command
+        .env("HOME", folder)
+        .env("SECRET", "hush-hush")
+        .env("THROUGHLINE_CONFIG", "throughline.toml")
+        .output()
+        .unwrap();
     Run {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -202,6 +202,7 @@ fn consoles_print_what_the_pages_say() {
                 .current_dir(&folder)
                 .env_clear()
                 .envs([("PATH", path.as_str()), ("HOME", folder.to_str().unwrap())])
+                .env("THROUGHLINE_CONFIG", "throughline.toml")
                 .output();
             let printed = String::from_utf8(run.unwrap().stdout).unwrap();
             assert!(is_as_told(&printed, &told), "{page}: {command}{printed}\nbut the page says\n{told}");

@@ -40,7 +40,8 @@ fn folder(name: &str, config: &str) -> PathBuf {
 fn env(folder: &PathBuf, args: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
     command.arg("env").args(args).current_dir(folder).env_clear().env("HOME", folder);
-    let output = command.env("TEAM_KEY", "hush-hush").output().unwrap();
+    let output =
+        command.env("TEAM_KEY", "hush-hush").env("THROUGHLINE_CONFIG", "throughline.toml").output().unwrap();
     Run {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

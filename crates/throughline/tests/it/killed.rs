@@ -51,7 +51,7 @@ struct Client<'a> {
 impl Victim {
     fn start(folder: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_throughline"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--data", "data"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--data", "data", "--config", "throughline.toml"])
             .current_dir(folder)
             .env_clear()
             .env("HOME", folder)

@@ -29,4 +29,5 @@ mod soaked;
 mod store;
 mod talk;
 mod terminal;
+mod trust;
 mod ways;

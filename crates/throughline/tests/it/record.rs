@@ -68,6 +68,14 @@ impl Served {
         self.shown(args).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// Runs a command that has nothing to do with the history, and returns what it prints.
+    pub fn lines_without_data(&self, args: &[&str]) -> Vec<Value> {
+        let output = command(&self.folder, args).output().unwrap();
+        let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), output.stderr);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&stderr));
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// Sends a request and returns the status, the head and the body of the answer.
     pub fn http(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -143,6 +151,7 @@ impl Drop for Served {
 fn command(folder: &PathBuf, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
     command.args(args).current_dir(folder).env_clear().env("HOME", folder).stdin(Stdio::null());
+    command.env("THROUGHLINE_CONFIG", "throughline.toml");
     command
 }
 

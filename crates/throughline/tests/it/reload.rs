@@ -22,7 +22,12 @@ impl Served {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("throughline.toml"), config(&["one", "two"])).unwrap();
-        let mut child = command(&folder, &["serve", "--listen", "127.0.0.1:0"])
+        Self::start_in(folder, &["--config", "throughline.toml"])
+    }
+
+    fn start_in(folder: PathBuf, args: &[&str]) -> Self {
+        let mut child = command(&folder, &["serve", "--listen", "127.0.0.1:0", "--data", "data"])
+            .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -67,7 +72,7 @@ impl Drop for Served {
 
 fn command(folder: &PathBuf, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
-    command.args(args).args(["--data", "data"]).current_dir(folder).env_clear().env("HOME", folder);
+    command.args(args).current_dir(folder).env_clear().env("HOME", folder);
     command.stdin(Stdio::null());
     command
 }
@@ -97,7 +102,13 @@ fn a_hangup_reloads_and_a_bad_file_is_refused() {
 #[test]
 fn a_changed_file_is_noticed_and_a_switch_outlives_it() {
     let mut served = Served::start("change");
-    assert!(command(&served.folder, &["use", "two"]).output().unwrap().status.success());
+    assert!(
+        command(&served.folder, &["use", "two", "--data", "data", "--config", "throughline.toml"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     served.write(&format!("limits = {{ concurrent_requests = 3 }}\n{}", config(&["three", "two"])));
     let line = served.logged("needs a restart");
     assert!(line.contains("limits.concurrent_requests"), "{line}");
@@ -119,4 +130,47 @@ fn backends_are_asked_for_their_models_at_the_start_and_after_a_reload() {
     assert!(served.logged("models listed").contains("three"), "those that did not change are left alone");
     let models = served.get("/v1/models");
     assert!(models.contains("\"three/sim-mini\"") && !models.contains("\"two/sim-mini\""), "{models}");
+}
+
+#[test]
+fn a_file_that_was_found_is_taken_again_only_once_it_is_trusted() {
+    let folder = scratch("reload-trusted");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("throughline.toml"), config(&["one", "two"])).unwrap();
+    let trust = || assert!(command(&folder, &["trust"]).output().unwrap().status.success());
+    trust();
+    let mut served = Served::start_in(folder.clone(), &[]);
+    assert!(served.get("/api/backends").contains("\"two\""));
+
+    // Noticed by itself, and when somebody asks for it.
+    served.write(&config(&["one", "three"]));
+    let line = served.logged("the configuration was not reloaded");
+    assert!(line.contains("changed since it was trusted") && line.contains("throughline trust"), "{line}");
+    served.hang_up();
+    served.logged("the configuration was not reloaded");
+    assert!(!served.get("/api/backends").contains("\"three\""));
+    assert!(served.get("/metrics").contains(r#"throughline_reloads_total{outcome="refused"} 2"#));
+
+    trust();
+    served.logged("the configuration was reloaded");
+    assert!(served.get("/api/backends").contains("\"three\""));
+
+    std::fs::remove_file(folder.join("throughline.toml")).unwrap();
+    served.logged("is gone from the working directory");
+    assert!(served.get("/api/backends").contains("\"three\""));
+}
+
+#[test]
+fn a_file_that_appears_beside_a_gateway_is_ignored_until_it_is_trusted() {
+    let folder = scratch("reload-appears");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(folder.join(".config/throughline")).unwrap();
+    std::fs::write(folder.join(".config/throughline/throughline.toml"), config(&["own"])).unwrap();
+    let mut served = Served::start_in(folder.clone(), &[]);
+    served.write(&config(&["evil"]));
+    let line = served.logged("ignored;");
+    assert!(line.contains("it is not trusted"), "{line}");
+    let backends = served.get("/api/backends");
+    assert!(backends.contains("\"own\"") && !backends.contains("\"evil\""), "{backends}");
 }

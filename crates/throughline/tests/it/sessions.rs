@@ -296,7 +296,10 @@ fn what_is_shortened_says_where_all_of_it_is_if_recall_is_on() {
     let config = "active = \"a\"\n[[backends]]\nname = \"a\"\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n\
                   [history]\nrecall = false\n";
     std::fs::write(user.folder.join("throughline.toml"), config).unwrap();
-    assert!(!carry(&["--budget", "1400"]).contains("throughline show"), "recall is off");
+    assert!(
+        !carry(&["--budget", "1400", "--config", "throughline.toml"]).contains("throughline show"),
+        "recall is off"
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn serve_in(name: &str, config: &str) -> (Served, String) {
 /// Starts a gateway in a folder that has a configuration, at an address, and returns it with that.
 pub fn serve_at(folder: &Path, listen: &str) -> (Served, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_throughline"))
-        .args(["serve", "--listen", listen, "--data", "data"])
+        .args(["serve", "--listen", listen, "--data", "data", "--config", "throughline.toml"])
         .current_dir(folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -73,6 +73,7 @@ fn compared(page: &str) -> usize {
             .current_dir(&folder)
             .env("THROUGHLINE_URL", &url)
             .env("THROUGHLINE_DATA", folder.join("data"))
+            .env("THROUGHLINE_CONFIG", folder.join("throughline.toml"))
             .env("PATH", &path)
             .output();
         let run = run.unwrap();

@@ -9,13 +9,14 @@ mod key;
 
 use super::config::bad_config;
 use crate::args::Args;
+use crate::configuration::{Question, load_to_look};
 use crate::exit::CommandError;
 use crate::output::{self, Cell, Column, Ink, Table, Tone};
 use clients::{CLIENTS, Client, Form, Guide, Value};
 use key::Key;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use throughline_gateway::config::keys::nearest;
-use throughline_gateway::config::{Config, Flags, Process, load_to_look};
+use throughline_gateway::config::{Config, Flags};
 use throughline_wire::json::Writer;
 
 /// Prints what the client is to be told; without a client, which ones are known.
@@ -24,7 +25,7 @@ pub fn run(client: Option<&str>, listen: Option<&str>, args: &Args) -> Result<()
     let client = find(name)?;
     let flags =
         Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
-    let config = load_to_look(&Process, &flags).map_err(|errors| bad_config(&errors))?;
+    let config = load_to_look(&flags, Question::Left).map_err(|errors| bad_config(&errors))?;
     let url = url(&config)?;
     let key = Key::of(&config);
     let guide = (client.guide)(&clients::Gateway { url: &url, key: &key, models: models(&config) });

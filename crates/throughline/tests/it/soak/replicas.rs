@@ -77,7 +77,13 @@ impl Drop for Replicas {
 
 fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
-    command.current_dir(folder).env_clear().env("HOME", folder).stdin(Stdio::null()).stderr(Stdio::null());
+    command
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .env("THROUGHLINE_CONFIG", "throughline.toml")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 
