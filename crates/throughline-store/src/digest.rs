@@ -29,6 +29,8 @@ pub(crate) enum Domain {
     Content,
     /// A list or object of JSON, however it is written.
     Meaning,
+    /// A row of a table, column by column.
+    Row,
 }
 
 /// Takes a digest of several pieces, each set off from the next by its length.
@@ -78,9 +80,9 @@ impl Digest {
 impl Digester {
     pub fn new(domain: Domain) -> Self {
         // Deriving the key of a domain costs as much as a small digest, so each is derived once.
-        static KEYED: LazyLock<[blake3::Hasher; 7]> = LazyLock::new(|| {
-            use Domain::{Body, Chain, Content, Meaning, Node, Record, Saying};
-            [Record, Body, Saying, Chain, Node, Content, Meaning]
+        static KEYED: LazyLock<[blake3::Hasher; 8]> = LazyLock::new(|| {
+            use Domain::{Body, Chain, Content, Meaning, Node, Record, Row, Saying};
+            [Record, Body, Saying, Chain, Node, Content, Meaning, Row]
                 .map(|domain| blake3::Hasher::new_derive_key(domain.context()))
         });
         Self(KEYED[domain as usize].clone())
@@ -114,6 +116,7 @@ impl Domain {
             Self::Node => "throughline 2026 node",
             Self::Content => "throughline 2026 content",
             Self::Meaning => "throughline 2026 meaning",
+            Self::Row => "throughline 2026 row",
         }
     }
 }

@@ -12,6 +12,7 @@ mod bodies;
 mod chain;
 mod changes;
 mod check;
+mod checksum;
 mod digest;
 mod error;
 mod events;
@@ -46,8 +47,8 @@ pub use query::{
 
 pub use sqlite::{Sqlite, SqliteOptions};
 pub use upkeep::{
-    Checkup, Finding, Inflow, Inventory, Outflow, Outworn, Progress, Prune, Pruned, Stats, Upkeep, Volume,
-    Watch, copy,
+    Checkup, Finding, Inflow, Inventory, Outflow, Outworn, Progress, Prune, Pruned, Remedy, Stats, Upkeep,
+    Volume, Watch, copy, unfinished_backup,
 };
 
 use std::fmt;
@@ -103,7 +104,8 @@ pub trait History: fmt::Debug + Send + Sync {
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned>;
 
     /// Says whether a batch could be written now: whether the database is there, is ours, is not damaged where every
-    /// batch is written, and has a schema that this program knows. Writes nothing.
+    /// batch is written, has a schema that this program knows, and takes a write. It is written to at most once a second,
+    /// into a row that is there for nothing else.
     fn ready(&self) -> Answer<'_, ()>;
 
     /// Returns a bell that rings from now on when something was appended: by this process, and where several

@@ -1,10 +1,14 @@
 //! What can be said about the database itself, for whoever examines it.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
 use super::connection::Connection;
 use super::failure::Failure;
 use super::pool::Question;
 use super::schema::check;
 use crate::StoreError;
+use crate::upkeep::WRITE_PROBE_INTERVAL;
 
 /// What can be said about the database itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +32,14 @@ const CONDITION: &str = "
              OR oid IN (SELECT reltoastrelid FROM pg_class
                  WHERE relnamespace = current_schema()::regnamespace))";
 
-/// The question whether something could be written now.
+/// The question whether something can be written now: something is, unless that was done a moment ago.
 #[derive(Debug)]
-pub(super) struct IsReady;
+pub(super) struct IsReady {
+    /// When it was last seen that something can be written.
+    pub written: Arc<Mutex<Option<Instant>>>,
+}
+
+const WRITE: &str = "UPDATE write_probe SET at = now()";
 
 /// The version and whether the server takes writes, and a look at where every group is written.
 const READY: &str = "
@@ -47,9 +56,27 @@ impl Question for IsReady {
         let row = rows.first().ok_or_else(missing)?;
         check(row.try_get(0)?)?;
         match row.try_get(1)? {
-            true => Err(StoreError::Unavailable("the server takes no writes".to_owned()).into()),
-            false => Ok(()),
+            // Over another connection, which may lead to another server, it may be otherwise.
+            true => Err(Failure::Lost("the server takes no writes".to_owned())),
+            false => self.write(connection).await,
         }
+    }
+}
+
+impl IsReady {
+    async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
+        let seen = |now: Option<Instant>| {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *written, now)
+        };
+        let last = seen(None);
+        if last.is_none_or(|at| at.elapsed() >= WRITE_PROBE_INTERVAL) {
+            connection.query(WRITE, &[]).await?;
+            seen(Some(Instant::now()));
+        } else {
+            seen(last);
+        }
+        Ok(())
     }
 }
 

@@ -64,7 +64,11 @@ impl Door {
         let connected = tokio::time::timeout(self.limit, self.address.config.connect(self.tls.clone())).await;
         match connected {
             Ok(Ok(connected)) => Ok(connected),
-            Ok(Err(error)) => Err(self.named(error.into())),
+            Ok(Err(error)) => {
+                let is_refused = self.address.by_default && is_about_tls(&error);
+                let failure = self.named(error.into());
+                Err(if is_refused { with_advice(failure) } else { failure })
+            }
             Err(_) => Err(Failure::Lost(format!("{}: no answer to a connection", self.address))),
         }
     }
@@ -79,6 +83,27 @@ impl Door {
             other => other,
         }
     }
+}
+
+/// Says whether a connection failed because of TLS, and not because it was lost on the way.
+fn is_about_tls(error: &tokio_postgres::Error) -> bool {
+    // The driver tells what it was doing in words alone.
+    let is_handshake = error.to_string().starts_with("error performing TLS handshake");
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    is_handshake && cause.is_none_or(|cause| cause.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()))
+}
+
+/// Says what to put into the URL when TLS stands in the way that the URL does not mention. It is no use to try again.
+fn with_advice(failure: Failure) -> Failure {
+    let what = match failure {
+        Failure::Lost(what) | Failure::Store(StoreError::Unavailable(what)) => what,
+        other => return other,
+    };
+    Failure::Store(StoreError::Unsupported(format!(
+        "{what}; servers on other machines are reached with TLS and their certificate is verified: name the \
+         authority with sslrootcert=FILE in the URL, or say sslmode=require to encrypt without verifying, or \
+         sslmode=disable to do neither"
+    )))
 }
 
 impl Connection {

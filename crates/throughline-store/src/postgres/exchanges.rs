@@ -135,7 +135,8 @@ fn listed(rows: &[Row]) -> Result<Vec<(Cursor, Exchange)>, Failure> {
     Ok(listed)
 }
 
-fn exchange(row: &Row) -> Result<Exchange, Failure> {
+/// Reads an exchange, without its attempts; its columns begin behind the first.
+pub(super) fn exchange(row: &Row) -> Result<Exchange, Failure> {
     let response = optional_text(row, 17)?;
     let (stored, deleted) = (row.try_get(18)?, row.try_get(19)?);
     Ok(Exchange {

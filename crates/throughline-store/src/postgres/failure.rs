@@ -40,6 +40,8 @@ impl From<Error> for Failure {
         let message = told.message().to_owned();
         match told.code() {
             code if is_gone(code) => Self::Lost(message),
+            // The server has handed over to another, or is about to: over a new connection it may be otherwise.
+            &SqlState::READ_ONLY_SQL_TRANSACTION => Self::Lost(message),
             &SqlState::T_R_DEADLOCK_DETECTED
             | &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::UNIQUE_VIOLATION => Self::Collided,

@@ -10,10 +10,12 @@ use throughline_core::ConversationId;
 use tokio_postgres::Row;
 
 use super::connection::{Connection, Param};
+use super::exchanges::exchange;
 use super::failure::Failure;
 use super::plan::{Known, Wanted};
 use super::schema::{VERSION, check};
-use super::value::{plain, text};
+use super::value::{optional_text, plain, text};
+use crate::checksum::ConversationRow;
 use crate::digest::{Digest, Domain};
 use crate::tags::kind_tag;
 use crate::{Chain, ExchangeId, KeptKind, StoreError};
@@ -40,11 +42,21 @@ const LEAVE_MARK: &str = "INSERT INTO writers VALUES ($1::text::uuid, $2, now())
 /// Writers of one conversation take turns. The numbers come sorted, so that nobody waits in a circle.
 const TAKE_TURNS: &str = "SELECT count(pg_advisory_xact_lock(turn)) FROM unnest($1::bigint[]) AS turn";
 
-const CONVERSATIONS: &str = "SELECT id FROM conversations WHERE id = ANY($1::text[])";
+const CONVERSATIONS: &str =
+    "SELECT id, created, updated, identified, title FROM conversations WHERE id = ANY($1::text[])";
 
 const EXCHANGES: &str = "SELECT exchanges.id, conversations.id
     FROM exchanges JOIN conversations ON conversations.n = exchanges.conversation
     WHERE exchanges.id = ANY($1::text[])";
+
+/// The exchanges that a group may change, as they are. They stay as they are until it has: a response is forgotten
+/// without waiting for the turn of its conversation.
+const LOCKED: &str = "SELECT exchanges.n, exchanges.id, conversations.id, before, after, dialect, client, asked_model,
+        started, ended, ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted
+    FROM exchanges JOIN conversations ON conversations.n = exchanges.conversation
+    WHERE exchanges.id = ANY($1::text[]) OR exchanges.n = ANY(ARRAY(
+        SELECT max(n) FROM exchanges WHERE response = ANY($2::text[]) GROUP BY response))
+    ORDER BY exchanges.n FOR UPDATE OF exchanges";
 
 const NODES: &str = "SELECT nodes.id, nodes.chain, conversations.id
     FROM nodes JOIN conversations ON conversations.n = nodes.conversation
@@ -78,46 +90,51 @@ pub(super) async fn begin(
     let turns = turns(wanted);
     let conversations: Vec<_> = wanted.conversations.iter().map(|id| plain(id.as_str())).collect();
     let exchanges: Vec<_> = wanted.exchanges.iter().map(|id| plain(id.as_str())).collect();
+    let updated: Vec<_> = wanted.updated.iter().map(|id| plain(id.as_str())).collect();
+    let forgotten: Vec<_> = wanted.forgotten.iter().map(|id| plain(id)).collect();
     let (nodes, blobs, bodies) = (listed(&wanted.nodes), listed(&wanted.blobs), listed(&wanted.bodies));
     let (of, call_ids): (Vec<_>, Vec<_>) =
         wanted.calls.iter().map(|(of, id)| (plain(of.as_str()), plain(id))).unzip();
 
-    let take_turns = connection.prepared(TAKE_TURNS).await?;
-    let version = connection.prepared(VERSION).await?;
-    let leave_mark = connection.prepared(LEAVE_MARK).await?;
-    let statements = [CONVERSATIONS, EXCHANGES, NODES, BLOBS, BODIES];
-    let mut prepared = Vec::with_capacity(statements.len());
+    let statements =
+        [TAKE_TURNS, VERSION, LEAVE_MARK, CONVERSATIONS, EXCHANGES, LOCKED, NODES, BLOBS, BODIES, TOOLS];
+    let mut prepared = Vec::new();
     for sql in statements {
         prepared.push(connection.prepared(sql).await?);
     }
-    let tools = connection.prepared(TOOLS).await?;
 
     let client = &connection.client;
     let calls: [Param<'_>; 2] = [&of, &call_ids];
     let mark: [Param<'_>; 2] = [&mark.writer, &mark.group];
+    let to_lock: [Param<'_>; 2] = [&updated, &forgotten];
     let (turns, conversations, exchanges): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =
         ([&turns], [&conversations], [&exchanges]);
     let (nodes, blobs, bodies): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 1]) =
         ([&nodes], [&blobs], [&bodies]);
-    let (_, version, _, _, conversations, exchanges, nodes, blobs, bodies, tools) = tokio::try_join!(
+    let (_, version, _, _, conversations, exchanges, locked, nodes, blobs, bodies, tools) = tokio::try_join!(
         biased;
         client.batch_execute(begin),
-        client.query_opt(&version, &[]),
-        client.execute(&leave_mark, &mark),
-        client.query(&take_turns, &turns),
-        client.query(&prepared[0], &conversations),
-        client.query(&prepared[1], &exchanges),
-        client.query(&prepared[2], &nodes),
-        client.query(&prepared[3], &blobs),
-        client.query(&prepared[4], &bodies),
-        client.query(&tools, &calls),
+        client.query_opt(&prepared[1], &[]),
+        client.execute(&prepared[2], &mark),
+        client.query(&prepared[0], &turns),
+        client.query(&prepared[3], &conversations),
+        client.query(&prepared[4], &exchanges),
+        client.query(&prepared[5], &to_lock),
+        client.query(&prepared[6], &nodes),
+        client.query(&prepared[7], &blobs),
+        client.query(&prepared[8], &bodies),
+        client.query(&prepared[9], &calls),
     )?;
 
     let version = version.ok_or_else(|| StoreError::Damaged("it does not say its schema".to_owned()))?;
     check(version.try_get(0)?)?;
     let process = version.try_get(1)?;
     let known = Known {
-        conversations: collected(&conversations, |row| Ok(ConversationId::new(text(row, 0)?)))?,
+        conversations: collected(&conversations, |row| {
+            let row = conversation(row)?;
+            Ok((row.id.clone(), row))
+        })?,
+        locked: collected(&locked, exchange)?,
         exchanges: collected(&exchanges, |row| {
             Ok((ExchangeId::new(text(row, 0)?), ConversationId::new(text(row, 1)?)))
         })?,
@@ -131,6 +148,16 @@ pub(super) async fn begin(
         })?,
     };
     Ok(Begun { known, process })
+}
+
+fn conversation(row: &Row) -> Result<ConversationRow, Failure> {
+    Ok(ConversationRow {
+        id: ConversationId::new(text(row, 0)?),
+        created: row.try_get(1)?,
+        updated: row.try_get(2)?,
+        identified: text(row, 3)?,
+        title: optional_text(row, 4)?,
+    })
 }
 
 /// Returns a number for each conversation, sorted. That two may have the same costs some waiting at worst.

@@ -29,8 +29,8 @@ mod writer;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -43,7 +43,7 @@ use crate::{
     Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
     Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
-use address::Address;
+use address::{Address, Writes};
 use bell::Bell;
 use condition::{InWhatCondition, IsReady};
 use connection::Door;
@@ -65,6 +65,8 @@ pub struct Postgres {
     bell_wanted: Arc<Notify>,
     runtime: Option<Runtime>,
     address: Arc<Address>,
+    /// When it was last seen that something can be written.
+    written_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// How a database is used.
@@ -120,7 +122,8 @@ impl Postgres {
     }
 
     fn start(url: &str, options: PostgresOptions, opening: Opening) -> Result<Option<Self>, StoreError> {
-        let address = Arc::new(Address::parse(url, options.limit)?);
+        let writes = if opening == Opening::Make { Writes::Needed } else { Writes::IfPossible };
+        let address = Arc::new(Address::parse(url, options.limit, writes)?);
         let tls = Tls::new(&address)?;
         let door = Door { address: Arc::clone(&address), tls, limit: options.limit };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -166,7 +169,8 @@ impl Postgres {
         };
         let tasks = vec![runtime.spawn(writer.run(queue)), runtime.spawn(bell.run())];
         let (batches, runtime) = (Some(batches), Some(runtime));
-        Ok(Some(Self { pool, batches, tasks, rung, bell_wanted, runtime, address }))
+        let written_at = Arc::default();
+        Ok(Some(Self { pool, batches, tasks, rung, bell_wanted, runtime, address, written_at }))
     }
 
     /// Says whether a URL can be used, without using it.
@@ -174,7 +178,7 @@ impl Postgres {
     /// # Errors
     /// When it cannot, and why; no error shows a password.
     pub fn check_url(url: &str) -> Result<(), StoreError> {
-        Address::parse(url, PostgresOptions::default().limit).map(drop)
+        Address::parse(url, PostgresOptions::default().limit, Writes::Needed).map(drop)
     }
 
     /// Returns what can be said about the database itself.
@@ -290,7 +294,7 @@ impl History for Postgres {
     }
 
     fn ready(&self) -> Answer<'_, ()> {
-        self.ask(IsReady)
+        self.ask(IsReady { written: Arc::clone(&self.written_at) })
     }
 
     fn changes(&self) -> Changes {
@@ -312,6 +316,11 @@ impl Upkeep for Postgres {
 
     fn back_up<'a>(&'a self, file: &'a Path, watch: Watch) -> Answer<'a, ()> {
         Box::pin(self.copy_to(file, watch))
+    }
+
+    fn reindex(&self) -> Answer<'_, ()> {
+        let pool = Arc::clone(&self.pool);
+        self.run(async move { upkeep::reindex(&pool).await })
     }
 
     fn shrink(&self) -> Answer<'_, ()> {

@@ -12,6 +12,7 @@ use throughline_core::{ConversationId, Text};
 use crate::batch::Sprout;
 use crate::bodies::{Bodies, Differs, Sent};
 use crate::check::{Present, check};
+use crate::checksum::{ConversationRow, NodeFields};
 use crate::digest::Digest;
 use crate::pack::Packed;
 use crate::prepared::{Piece, Prepared};
@@ -32,6 +33,10 @@ pub(super) struct Wanted {
     pub nodes: BTreeSet<Digest>,
     pub blobs: BTreeSet<Digest>,
     pub bodies: BTreeSet<Digest>,
+    /// Exchanges that are brought up to date.
+    pub updated: BTreeSet<ExchangeId>,
+    /// Responses that are forgotten.
+    pub forgotten: BTreeSet<Text>,
     /// Calls whose tool a result does not name.
     pub calls: BTreeSet<(ConversationId, Text)>,
 }
@@ -39,9 +44,12 @@ pub(super) struct Wanted {
 /// What there is of it, in the database and in those batches of the group that came before.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub conversations: BTreeSet<ConversationId>,
+    /// Each as its row has it, or will have when it has just begun.
+    pub conversations: BTreeMap<ConversationId, ConversationRow>,
     /// Each with its conversation.
     pub exchanges: BTreeMap<ExchangeId, ConversationId>,
+    /// Those that may be changed, as they are, the oldest first and without their attempts.
+    pub locked: Vec<Exchange>,
     /// Each with its chain and its conversation.
     pub nodes: BTreeMap<Digest, (Chain, ConversationId)>,
     pub blobs: BTreeSet<Digest>,
@@ -54,9 +62,11 @@ pub(super) struct Known {
 #[derive(Debug, Default)]
 pub(super) struct Plan<'g> {
     pub known: Known,
-    pub begun: Vec<NewConversation>,
-    begun_at: BTreeMap<ConversationId, usize>,
-    pub touched: BTreeMap<ConversationId, i64>,
+    /// Conversations that something was added to, in the order in which they were.
+    touched: Vec<ConversationRow>,
+    touched_at: BTreeMap<ConversationId, usize>,
+    /// Those that begin with this group.
+    begun: BTreeSet<ConversationId>,
     pub keys: BTreeMap<Text, ConversationId>,
     pub exchanges: Vec<Exchange>,
     exchanges_at: BTreeMap<ExchangeId, usize>,
@@ -67,7 +77,8 @@ pub(super) struct Plan<'g> {
     pub sent: BTreeMap<(ExchangeId, u32), Digest>,
     pub events: Vec<(ExchangeId, u32, Packed<'g>)>,
     pub answers: BTreeMap<ExchangeId, Packed<'g>>,
-    pub forgotten: BTreeSet<Text>,
+    /// Exchanges whose answers are forgotten.
+    pub forgotten: BTreeSet<ExchangeId>,
     pub learned: BTreeMap<(Text, Text, Text), Option<&'g Learned>>,
     pub settings: BTreeMap<(Option<ConversationId>, Text), Option<&'g Setting>>,
 }
@@ -85,6 +96,22 @@ pub(super) struct NodeRow<'g> {
     pub tool: Option<Text>,
 }
 
+impl NodeRow<'_> {
+    /// Returns what its checksum covers.
+    pub fn fields(&self) -> NodeFields<'_> {
+        NodeFields {
+            sprout: self.sprout,
+            conversation: &self.conversation,
+            exchange: self.exchange.as_ref(),
+            parent: self.parent,
+            chain: self.chain,
+            counts: self.counts,
+            at: self.at,
+            tool: self.tool.as_deref(),
+        }
+    }
+}
+
 impl Wanted {
     /// Takes in what a batch refers to, and what its requests would rest on: somebody may have taken it out.
     pub fn add(&mut self, prepared: &Prepared, lately: &Lately) {
@@ -100,6 +127,7 @@ impl Wanted {
                 Write::Exchange(exchange) => {
                     self.conversations.insert(exchange.conversation.clone());
                     self.exchanges.insert(exchange.id.clone());
+                    self.updated.insert(exchange.id.clone());
                     let entries = exchange.before.iter().chain(&exchange.after);
                     self.nodes.extend(entries.filter_map(Digest::from_entry_id));
                 }
@@ -116,6 +144,7 @@ impl Wanted {
                 Write::Setting(Setting { scope: Scope::Conversation(id), .. }) => {
                     self.conversations.insert(id.clone());
                 }
+                Write::ForgetResponse { id } => drop(self.forgotten.insert(id.clone())),
                 _ => {}
             }
         }
@@ -138,7 +167,7 @@ impl Wanted {
 
 impl Present for Known {
     fn has_conversation(&self, id: &ConversationId) -> bool {
-        self.conversations.contains(id)
+        self.conversations.contains_key(id)
     }
 
     fn has_exchange(&self, id: &ExchangeId) -> bool {
@@ -228,7 +257,7 @@ impl<'g> Plan<'g> {
             (Write::Answer { exchange, .. }, Some(packed)) => {
                 self.answers.insert(exchange.clone(), packed);
             }
-            (Write::ForgetResponse { id }, _) => drop(self.forgotten.insert(id.clone())),
+            (Write::ForgetResponse { id }, _) => self.forget(id),
             (Write::Learned(learned), _) => {
                 let key = (learned.backend.clone(), learned.model.clone(), learned.capability.clone());
                 self.learned.insert(key, Some(learned));
@@ -249,26 +278,61 @@ impl<'g> Plan<'g> {
     }
 
     fn begin(&mut self, new: &NewConversation) {
-        self.touch(&new.id, new.at);
-        self.known.conversations.insert(new.id.clone());
+        if !self.known.conversations.contains_key(&new.id) {
+            self.known.conversations.insert(new.id.clone(), ConversationRow::begun(new));
+            self.begun.insert(new.id.clone());
+        }
+        if let Some(row) = self.touched(&new.id) {
+            row.begin_again(new);
+        }
         for key in &new.keys {
             self.keys.entry(key.clone()).or_insert_with(|| new.id.clone());
-        }
-        let at = *self.begun_at.entry(new.id.clone()).or_insert(self.begun.len());
-        match self.begun.get_mut(at) {
-            Some(begun) => begun.title = begun.title.take().or_else(|| new.title.clone()),
-            None => self.begun.push(new.clone()),
         }
     }
 
     fn update(&mut self, exchange: &Exchange) {
         self.touch(&exchange.conversation, exchange.ended.unwrap_or(exchange.started));
         self.known.exchanges.insert(exchange.id.clone(), exchange.conversation.clone());
-        let at = *self.exchanges_at.entry(exchange.id.clone()).or_insert(self.exchanges.len());
-        match self.exchanges.get_mut(at) {
+        match self.exchanges_at.get(&exchange.id).and_then(|at| self.exchanges.get_mut(*at)) {
             Some(earlier) => *earlier = earlier.brought_up_to_date(exchange),
-            None => self.exchanges.push(exchange.clone()),
+            None => {
+                let kept = self.known.locked.iter().find(|kept| kept.id == exchange.id);
+                let exchange =
+                    kept.map_or_else(|| exchange.clone(), |kept| kept.brought_up_to_date(exchange));
+                self.push_exchange(exchange);
+            }
         }
+    }
+
+    fn push_exchange(&mut self, exchange: Exchange) -> usize {
+        let at = self.exchanges.len();
+        self.exchanges_at.insert(exchange.id.clone(), at);
+        self.exchanges.push(exchange);
+        at
+    }
+
+    /// Marks the latest exchange with a response of that id as deleted: one of this group, or of the database.
+    fn forget(&mut self, response: &Text) {
+        let is_it = |exchange: &Exchange| exchange.response.as_ref().is_some_and(|mark| mark.id == *response);
+        let is_new = |exchange: &Exchange| self.known.locked.iter().all(|kept| kept.id != exchange.id);
+        let latest = self.exchanges.iter().rposition(|exchange| is_it(exchange) && is_new(exchange));
+        let kept = || self.known.locked.iter().rfind(|kept| is_it(kept)).cloned();
+        let at = match (latest, kept()) {
+            (Some(at), _) => at,
+            (None, Some(kept)) => match self.exchanges_at.get(&kept.id) {
+                Some(at) => *at,
+                None => self.push_exchange(kept),
+            },
+            (None, None) => match self.exchanges.iter().rposition(is_it) {
+                Some(at) => at,
+                None => return,
+            },
+        };
+        let exchange = &mut self.exchanges[at];
+        if let Some(mark) = &mut exchange.response {
+            mark.deleted = true;
+        }
+        self.forgotten.insert(exchange.id.clone());
     }
 
     fn extend(&mut self, prepared: &'g Prepared, extension: &'g Extension, lately: &mut Lately) {
@@ -334,7 +398,29 @@ impl<'g> Plan<'g> {
     }
 
     fn touch(&mut self, conversation: &ConversationId, at: Moment) {
-        let touched = self.touched.entry(conversation.clone()).or_insert(at.0);
-        *touched = at.0.max(*touched);
+        if let Some(row) = self.touched(conversation) {
+            row.touch(at.0);
+        }
+    }
+
+    /// Returns the row of a conversation that something is added to.
+    fn touched(&mut self, id: &ConversationId) -> Option<&mut ConversationRow> {
+        let at = match self.touched_at.get(id) {
+            Some(at) => *at,
+            None => {
+                self.touched.push(self.known.conversations.get(id)?.clone());
+                self.touched_at.insert(id.clone(), self.touched.len() - 1);
+                self.touched.len() - 1
+            }
+        };
+        self.touched.get_mut(at)
+    }
+
+    /// Returns the rows of conversations that are not as they were.
+    pub fn changed_conversations(&self) -> impl Iterator<Item = &ConversationRow> {
+        let is_changed = |row: &&ConversationRow| {
+            self.begun.contains(&row.id) || self.known.conversations.get(&row.id) != Some(*row)
+        };
+        self.touched.iter().filter(is_changed)
     }
 }

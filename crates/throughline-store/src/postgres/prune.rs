@@ -163,12 +163,7 @@ async fn take_out(connection: &mut Connection, some: &[Candidate]) -> Result<u64
 async fn make_pieces_anew(transaction: &Transaction<'_>) -> Result<(), Failure> {
     for piece in transaction.query(PIECES, &[]).await? {
         let (first, last): (i64, i64) = (piece.try_get(0)?, piece.try_get(1)?);
-        let rows = transaction.query(LEFT, &[&first, &last]).await?;
-        let envelopes = rows.iter().filter_map(|row| row.try_get::<_, Option<Digest>>(4).transpose());
-        let envelopes: Vec<Digest> = envelopes.collect::<Result<_, _>>()?;
-        let found = transaction.query(super::bodies::BLOBS, &[&envelopes]).await?;
-        let loaded = super::bodies::by_digest(&found)?;
-        let words = tokio::task::block_in_place(|| words_of(&rows, &loaded))?;
+        let words = words_between(transaction, first, last).await?;
         let anew = match words.is_empty() {
             true => transaction.execute("DELETE FROM words WHERE first = $1", &[&first]).await?,
             false => {
@@ -178,4 +173,18 @@ async fn make_pieces_anew(transaction: &Transaction<'_>) -> Result<(), Failure> 
         debug_assert_eq!(anew, 1, "a piece was there");
     }
     Ok(())
+}
+
+/// Returns the words of the entries of these numbers, as a piece of the index holds them.
+pub(super) async fn words_between(
+    transaction: &Transaction<'_>,
+    first: i64,
+    last: i64,
+) -> Result<String, Failure> {
+    let rows = transaction.query(LEFT, &[&first, &last]).await?;
+    let envelopes = rows.iter().filter_map(|row| row.try_get::<_, Option<Digest>>(4).transpose());
+    let envelopes: Vec<Digest> = envelopes.collect::<Result<_, _>>()?;
+    let found = transaction.query(super::bodies::BLOBS, &[&envelopes]).await?;
+    let loaded = super::bodies::by_digest(&found)?;
+    tokio::task::block_in_place(|| words_of(&rows, &loaded))
 }

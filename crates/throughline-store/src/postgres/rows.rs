@@ -7,12 +7,14 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Portal, Row as PostgresRow, Transaction};
 
 use super::bodies::BLOBS;
+use super::connection::Connection;
 use super::failure::Failure;
 use super::steps::{array, insertion};
 use super::value::{plain, text, unpacked};
 use crate::StoreError;
+use crate::checksum::checksum_of_cells;
 use crate::digest::Digest;
-use crate::upkeep::{Cell, Column, Row, SourcedBody, TABLES};
+use crate::upkeep::{Cell, Column, Row, SourcedBody, TABLES, Table};
 
 /// How many rows are read at a time.
 const PAGE_ROWS: i32 = 256;
@@ -30,17 +32,15 @@ pub(super) async fn pages(
     with_records: bool,
 ) -> Result<Pages, Failure> {
     const RECORD: [Column; 3] = [Column::Small, Column::Number, Column::Bytes];
-    let (sql, extra): (String, &[Column]) = match TABLES[table].name {
-        "nodes" if with_records => (
-            format!("SELECT {NODES}{WITH_RECORDS} FROM {NODES_FROM} {RECORDS_FROM} ORDER BY nodes.n"),
-            &[RECORD, RECORD].concat(),
-        ),
-        "nodes" => (format!("SELECT {NODES} FROM {NODES_FROM} ORDER BY nodes.n"), &[]),
-        name => (select(name).to_owned(), &[]),
+    let Select { columns, from, order, .. } = select(TABLES[table].name);
+    let (more, joined, extra): (&str, &str, &[Column]) = match TABLES[table].name {
+        "nodes" if with_records => (WITH_RECORDS, RECORDS_FROM, &[RECORD, RECORD].concat()),
+        _ => ("", "", &[]),
     };
+    let sql = format!("SELECT {columns}{more} FROM {from} {joined} ORDER BY {order}");
     let statement = transaction.prepare(&sql).await?;
     let portal = transaction.bind(&statement, &[]).await?;
-    Ok(Pages { portal, columns: TABLES[table].columns.iter().chain(extra).copied().collect() })
+    Ok(Pages { portal, columns: TABLES[table].kinds().chain(extra.iter().copied()).collect() })
 }
 
 impl Pages {
@@ -76,9 +76,9 @@ fn cell(row: &PostgresRow, at: usize, column: Column) -> Result<Cell, Failure> {
 /// Writes rows of a table.
 pub(super) async fn insert(transaction: &Transaction<'_>, table: usize, rows: &[Row]) -> Result<(), Failure> {
     let statement = transaction.prepare(insertion(TABLES[table].name)).await?;
-    let columns = TABLES[table].columns.iter().enumerate();
+    let columns = TABLES[table].kinds().enumerate();
     let values: Vec<Box<dyn ToSql + Sync + Send + '_>> =
-        columns.map(|(at, column)| values(rows, at, *column)).collect();
+        columns.map(|(at, column)| values(rows, at, column)).collect();
     let params: Vec<&(dyn ToSql + Sync)> = values.iter().map(|values| &**values as _).collect();
     transaction.execute(&statement, &params).await?;
     Ok(())
@@ -113,11 +113,9 @@ pub(super) async fn sourced(
     transaction: &Transaction<'_>,
     digest: Digest,
 ) -> Result<Option<SourcedBody>, Failure> {
-    const BODY: &str =
-        "SELECT digest, base, depth, sources, head, tail, codec, size, bytes FROM bodies WHERE digest = $1";
-    let Some(row) = transaction.query_opt(BODY, &[&digest]).await? else { return Ok(None) };
-    let columns = TABLES.iter().find(|table| table.name == "bodies").map_or(&[][..], |table| table.columns);
-    let row = cells(&row, columns)?;
+    let sql = format!("SELECT {BODIES} FROM bodies WHERE digest = $1");
+    let Some(row) = transaction.query_opt(&sql, &[&digest]).await? else { return Ok(None) };
+    let row = cells(&row, &Table::named("bodies").kinds().collect::<Vec<_>>())?;
     let mut sources = Vec::new();
     if let Some(Cell::Digests(digests)) = row.get(3) {
         let found = transaction.query(BLOBS, &[digests]).await?;
@@ -132,11 +130,48 @@ pub(super) async fn sourced(
     Ok(Some(SourcedBody { row, sources }))
 }
 
-const NODES: &str = "nodes.id, conversations.id, exchanges.id, nodes.parent, nodes.record, nodes.envelope,
-    nodes.chain, nodes.counts, nodes.at, nodes.kind, nodes.tool, nodes.call_id, nodes.message, nodes.block";
+/// Computes the checksum of every row of every table, inside a transaction that is under way: for a database from before
+/// there were any.
+pub(super) async fn add_checksums(connection: &Connection) -> Result<(), Failure> {
+    let client = &connection.client;
+    for table in TABLES.iter().filter(|table| table.has_checksum()) {
+        let Select { columns, from, key, .. } = select(table.name);
+        let kinds: Vec<Column> = table.kinds().collect();
+        let update = format!(
+            "UPDATE {0} SET checksum = given.checksum FROM unnest($1::text[]::tid[], $2::bigint[]) AS given (place, checksum)
+             WHERE {0}.ctid = given.place",
+            table.name
+        );
+        let update = client.prepare(&update).await?;
+        let cursor =
+            format!("DECLARE unchecked NO SCROLL CURSOR FOR SELECT {columns}, {key}.ctid::text FROM {from}");
+        client.batch_execute(&cursor).await?;
+        loop {
+            let rows = client.query(&format!("FETCH {PAGE_ROWS} FROM unchecked"), &[]).await?;
+            if rows.is_empty() {
+                break;
+            }
+            let (mut places, mut checksums) = (Vec::new(), Vec::new());
+            for row in &rows {
+                places.push(row.try_get::<_, String>(kinds.len())?);
+                checksums.push(checksum_of_cells(table.name, &cells(row, &kinds[..kinds.len() - 1])?));
+            }
+            client.execute(&update, &[&places, &checksums]).await?;
+        }
+        client.batch_execute("CLOSE unchecked").await?;
+    }
+    Ok(())
+}
 
-const NODES_FROM: &str = "nodes LEFT JOIN conversations ON conversations.n = nodes.conversation
-    LEFT JOIN exchanges ON exchanges.n = nodes.exchange";
+/// How the rows of a table are read, with ids in place of numbers.
+struct Select {
+    table: &'static str,
+    columns: &'static str,
+    from: &'static str,
+    order: &'static str,
+    /// What the table is called among those that it is read with.
+    key: &'static str,
+}
 
 /// The record of each entry and its envelope, packed.
 const WITH_RECORDS: &str =
@@ -145,48 +180,110 @@ const WITH_RECORDS: &str =
 const RECORDS_FROM: &str = "LEFT JOIN blobs AS records ON records.digest = nodes.record
     LEFT JOIN blobs AS envelopes ON envelopes.digest = nodes.envelope";
 
-fn select(table: &str) -> &'static str {
-    match table {
-        "conversations" => "SELECT id, created, updated, identified, title FROM conversations ORDER BY n",
-        "keys" => {
-            "SELECT key, conversations.id
-             FROM keys LEFT JOIN conversations ON conversations.n = keys.conversation"
-        }
-        "exchanges" => {
-            "SELECT exchanges.id, conversations.id, before, after, dialect, client, asked_model, started, ended,
-                 ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted
-             FROM exchanges LEFT JOIN conversations ON conversations.n = exchanges.conversation
-             ORDER BY exchanges.n"
-        }
-        "attempts" => {
-            "SELECT exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
-                 attempts.ended, attempts.status, failure
-             FROM attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange"
-        }
-        "blobs" => "SELECT digest, codec, size, bytes FROM blobs",
-        "items" => "SELECT items.id, nodes.id FROM items LEFT JOIN nodes ON nodes.id = items.node",
-        // A base comes before what is based on it.
-        "bodies" => {
-            "SELECT digest, base, depth, sources, head, tail, codec, size, bytes FROM bodies ORDER BY depth, digest"
-        }
-        "sent" => {
-            "SELECT exchanges.id, attempt, bodies.digest
-             FROM sent LEFT JOIN exchanges ON exchanges.n = sent.exchange
-                 LEFT JOIN bodies ON bodies.digest = sent.body"
-        }
-        "events" => {
-            "SELECT exchanges.id, attempt, codec, size, bytes
-             FROM events LEFT JOIN exchanges ON exchanges.n = events.exchange
-             ORDER BY events.exchange, attempt, events.n"
-        }
-        "answers" => {
-            "SELECT exchanges.id, codec, size, bytes
-             FROM answers LEFT JOIN exchanges ON exchanges.n = answers.exchange"
-        }
-        "learned" => "SELECT backend, model, capability, verdict, reason, at, expires FROM learned",
-        _ => {
-            "SELECT conversations.id, name, value, at
-             FROM settings LEFT JOIN conversations ON conversations.n = settings.conversation"
-        }
-    }
+const BODIES: &str = "digest, base, depth, sources, head, tail, codec, size, bytes, checksum";
+
+fn select(table: &str) -> &'static Select {
+    SELECTS.iter().find(|select| select.table == table).unwrap_or(&SELECTS[0])
 }
+
+const SELECTS: [Select; 13] = [
+    Select {
+        table: "conversations",
+        columns: "id, created, updated, identified, title, checksum",
+        from: "conversations",
+        order: "n",
+        key: "conversations",
+    },
+    Select {
+        table: "keys",
+        columns: "key, conversations.id, keys.checksum",
+        from: "keys LEFT JOIN conversations ON conversations.n = keys.conversation",
+        order: "key",
+        key: "keys",
+    },
+    Select {
+        table: "exchanges",
+        columns:
+            "exchanges.id, conversations.id, before, after, dialect, client, asked_model, started, ended,
+            ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted,
+            exchanges.checksum",
+        from: "exchanges LEFT JOIN conversations ON conversations.n = exchanges.conversation",
+        order: "exchanges.n",
+        key: "exchanges",
+    },
+    Select {
+        table: "attempts",
+        columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
+            attempts.ended, attempts.status, failure, attempts.checksum",
+        from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange",
+        order: "attempts.exchange, number",
+        key: "attempts",
+    },
+    Select {
+        table: "blobs",
+        columns: "digest, codec, size, bytes",
+        from: "blobs",
+        order: "digest",
+        key: "blobs",
+    },
+    // An exchange that is gone is not the same as none.
+    Select {
+        table: "nodes",
+        columns: "nodes.id, conversations.id,
+            CASE WHEN nodes.exchange IS NOT NULL THEN coalesce(exchanges.id, '') END, nodes.parent,
+            nodes.record, nodes.envelope, nodes.chain, nodes.counts, nodes.at, nodes.kind, nodes.tool,
+            nodes.call_id, nodes.message, nodes.block, nodes.checksum",
+        from: "nodes LEFT JOIN conversations ON conversations.n = nodes.conversation
+            LEFT JOIN exchanges ON exchanges.n = nodes.exchange",
+        order: "nodes.n",
+        key: "nodes",
+    },
+    Select {
+        table: "items",
+        columns: "items.id, nodes.id, items.checksum",
+        from: "items LEFT JOIN nodes ON nodes.id = items.node",
+        order: "items.id",
+        key: "items",
+    },
+    // A base comes before what is based on it.
+    Select { table: "bodies", columns: BODIES, from: "bodies", order: "depth, digest", key: "bodies" },
+    Select {
+        table: "sent",
+        columns: "exchanges.id, attempt, bodies.digest, sent.checksum",
+        from: "sent LEFT JOIN exchanges ON exchanges.n = sent.exchange
+            LEFT JOIN bodies ON bodies.digest = sent.body",
+        order: "sent.exchange, attempt",
+        key: "sent",
+    },
+    Select {
+        table: "events",
+        columns: "exchanges.id, attempt, codec, size, bytes, events.checksum",
+        from: "events LEFT JOIN exchanges ON exchanges.n = events.exchange",
+        order: "events.exchange, attempt, events.n",
+        key: "events",
+    },
+    Select {
+        table: "answers",
+        columns: "exchanges.id, codec, size, bytes, answers.checksum",
+        from: "answers LEFT JOIN exchanges ON exchanges.n = answers.exchange",
+        order: "answers.exchange",
+        key: "answers",
+    },
+    Select {
+        table: "learned",
+        columns: "backend, model, capability, verdict, reason, at, expires, checksum",
+        from: "learned",
+        order: "backend, model, capability",
+        key: "learned",
+    },
+    // What holds everywhere has no conversation; one that is gone is not the same.
+    Select {
+        table: "settings",
+        columns:
+            "CASE WHEN settings.conversation <> 0 THEN coalesce(conversations.id, '') END, name, value, at,
+            settings.checksum",
+        from: "settings LEFT JOIN conversations ON conversations.n = settings.conversation",
+        order: "settings.conversation, name",
+        key: "settings",
+    },
+];

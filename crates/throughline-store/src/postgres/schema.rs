@@ -3,20 +3,31 @@
 use super::connection::Connection;
 use super::failure::Failure;
 use super::rechain::rechain;
+use super::rows::add_checksums;
 use crate::StoreError;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 3] = [
-    Migration { sql: include_str!("schema-1.sql"), rechains: false },
-    Migration { sql: include_str!("schema-2.sql"), rechains: false },
-    Migration { sql: include_str!("schema-3.sql"), rechains: true },
+const MIGRATIONS: [Migration; 4] = [
+    Migration { sql: include_str!("schema-1.sql"), then: Afterwards::Nothing },
+    Migration { sql: include_str!("schema-2.sql"), then: Afterwards::Nothing },
+    Migration { sql: include_str!("schema-3.sql"), then: Afterwards::Rechain },
+    Migration { sql: include_str!("schema-4.sql"), then: Afterwards::AddChecksums },
 ];
 
 /// A step from one schema to the next.
 struct Migration {
     sql: &'static str,
-    /// Whether entries get other chains, which SQL alone cannot do.
-    rechains: bool,
+    then: Afterwards,
+}
+
+/// What SQL alone cannot do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Afterwards {
+    Nothing,
+    /// Entries get other chains.
+    Rechain,
+    /// Rows get their checksums.
+    AddChecksums,
 }
 
 /// The version that this program writes.
@@ -47,8 +58,10 @@ pub(super) async fn migrate(connection: &mut Connection) -> Result<(), Failure> 
     }
     for step in steps {
         connection.client.batch_execute(step.sql).await?;
-        if step.rechains && from > 0 {
-            rechain(connection).await?;
+        match step.then {
+            Afterwards::Rechain if from > 0 => rechain(connection).await?,
+            Afterwards::AddChecksums if from > 0 => add_checksums(connection).await?,
+            _ => {}
         }
     }
     let done = format!("UPDATE format SET version = {SCHEMA} WHERE version <> {SCHEMA}; COMMIT");

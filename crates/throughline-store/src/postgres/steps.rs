@@ -5,17 +5,20 @@
 //! same contents wait for each other and not in a circle.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use throughline_core::{ConversationId, EntryId, Text, Usage};
 use tokio_postgres::types::ToSql;
 
 use super::plan::Plan;
 use super::value::plain;
+use crate::Exchange;
+use crate::checksum::{
+    ConversationRow, answer_checksum, attempt_checksum, body_checksum, events_checksum, exchange_checksum,
+    item_checksum, key_checksum, learned_checksum, sent_checksum, setting_checksum,
+};
 use crate::digest::Digest;
 use crate::pack::Packed;
 use crate::tags::{dialect_tag, kind_tag};
-use crate::{Exchange, NewConversation};
 
 /// A statement with its parameters.
 pub(super) struct Step<'p> {
@@ -23,40 +26,34 @@ pub(super) struct Step<'p> {
     pub params: Vec<Box<dyn ToSql + Sync + Send + 'p>>,
 }
 
-const BEGIN_CONVERSATIONS: &str = "
-    INSERT INTO conversations (id, created, updated, identified, title)
-    SELECT id, created, updated, identified, title
-    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[]) WITH ORDINALITY
-        AS given (id, created, updated, identified, title, place)
+const CONVERSATIONS: &str = "
+    INSERT INTO conversations (id, created, updated, identified, title, checksum)
+    SELECT id, created, updated, identified, title, checksum
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[]) WITH ORDINALITY
+        AS given (id, created, updated, identified, title, checksum, place)
     ORDER BY place
-    ON CONFLICT (id) DO UPDATE SET
-        updated = greatest(conversations.updated, excluded.updated),
-        title = coalesce(conversations.title, excluded.title)
-    WHERE conversations.updated < excluded.updated
-        OR conversations.title IS NULL AND excluded.title IS NOT NULL";
-
-const TOUCH: &str = "
-    UPDATE conversations SET updated = given.updated
-    FROM unnest($1::text[], $2::bigint[]) AS given (id, updated)
-    WHERE conversations.id = given.id AND conversations.updated < given.updated";
+    ON CONFLICT (id) DO UPDATE SET updated = excluded.updated, title = excluded.title, checksum = excluded.checksum";
 
 const KEYS: &str = "
-    INSERT INTO keys
-    SELECT given.key, conversations.n FROM unnest($1::text[], $2::text[]) AS given (key, conversation)
+    INSERT INTO keys (key, conversation, checksum)
+    SELECT given.key, conversations.n, given.checksum
+    FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (key, conversation, checksum)
         JOIN conversations ON conversations.id = given.conversation
     ORDER BY given.key
     ON CONFLICT (key) DO NOTHING";
 
+/// What an update keeps of the row that is there was worked out before: the row was locked when it was read.
 const EXCHANGES: &str = "
     INSERT INTO exchanges (id, conversation, before, after, dialect, client, asked_model, started, ended,
-        ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted)
+        ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted, checksum)
     SELECT given.id, conversations.n, before, after, dialect, client, asked_model, started, ended,
-        ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted
+        ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted, given.checksum
     FROM unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[], $5::smallint[], $6::text[], $7::text[],
             $8::bigint[], $9::bigint[], $10::text[], $11::integer[], $12::bigint[], $13::bigint[], $14::bigint[],
-            $15::bigint[], $16::bigint[], $17::text[], $18::boolean[], $19::boolean[]) WITH ORDINALITY
-        AS given (id, conversation, before, after, dialect, client, asked_model, started, ended,
-            ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted, place)
+            $15::bigint[], $16::bigint[], $17::text[], $18::boolean[], $19::boolean[], $20::bigint[])
+            WITH ORDINALITY
+        AS given (id, conversation, before, after, dialect, client, asked_model, started, ended, ending, status,
+            input, cache_read, cache_write, output, reasoning, response, stored, deleted, checksum, place)
         JOIN conversations ON conversations.id = given.conversation
     ORDER BY place
     ON CONFLICT (id) DO UPDATE SET
@@ -65,23 +62,23 @@ const EXCHANGES: &str = "
         started = excluded.started, ended = excluded.ended, ending = excluded.ending,
         status = excluded.status, input = excluded.input, cache_read = excluded.cache_read,
         cache_write = excluded.cache_write, output = excluded.output, reasoning = excluded.reasoning,
-        response = coalesce(excluded.response, exchanges.response),
-        stored = CASE WHEN excluded.response IS NULL THEN exchanges.stored ELSE excluded.stored END,
-        deleted = exchanges.deleted OR excluded.deleted";
+        response = excluded.response, stored = excluded.stored, deleted = excluded.deleted,
+        checksum = excluded.checksum";
 
 const ATTEMPTS: &str = "
     INSERT INTO attempts (exchange, number, backend, dialect, model, strategy, report, started, ended, status,
-        failure)
+        failure, checksum)
     SELECT exchanges.n, number, backend, given.dialect, model, strategy, report, given.started, given.ended,
-        given.status, failure
+        given.status, failure, given.checksum
     FROM unnest($1::text[], $2::integer[], $3::text[], $4::smallint[], $5::text[], $6::text[], $7::text[],
-            $8::bigint[], $9::bigint[], $10::integer[], $11::text[])
-        AS given (exchange, number, backend, dialect, model, strategy, report, started, ended, status, failure)
+            $8::bigint[], $9::bigint[], $10::integer[], $11::text[], $12::bigint[])
+        AS given (exchange, number, backend, dialect, model, strategy, report, started, ended, status, failure,
+            checksum)
         JOIN exchanges ON exchanges.id = given.exchange
     ON CONFLICT (exchange, number) DO UPDATE SET
         backend = excluded.backend, dialect = excluded.dialect, model = excluded.model,
         strategy = excluded.strategy, report = excluded.report, started = excluded.started,
-        ended = excluded.ended, status = excluded.status, failure = excluded.failure
+        ended = excluded.ended, status = excluded.status, failure = excluded.failure, checksum = excluded.checksum
     WHERE attempts.* IS DISTINCT FROM excluded.*";
 
 const BLOBS: &str = "
@@ -91,68 +88,67 @@ const BLOBS: &str = "
 
 const NODES: &str = "
     INSERT INTO nodes (id, conversation, exchange, parent, record, envelope, chain, counts, at, kind, tool,
-        call_id, message, block)
+        call_id, message, block, checksum)
     SELECT given.id, conversations.n, exchanges.n, parent, record, envelope, chain, counts, at, kind, tool,
-        call_id, message, block
+        call_id, message, block, given.checksum
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[],
             $8::boolean[], $9::bigint[], $10::smallint[], $11::text[], $12::text[], $13::integer[],
-            $14::integer[]) WITH ORDINALITY
+            $14::integer[], $15::bigint[]) WITH ORDINALITY
         AS given (id, conversation, exchange, parent, record, envelope, chain, counts, at, kind, tool,
-            call_id, message, block, place)
+            call_id, message, block, checksum, place)
         JOIN conversations ON conversations.id = given.conversation
         LEFT JOIN exchanges ON exchanges.id = given.exchange
     ORDER BY place";
 
 const ITEMS: &str = "
-    INSERT INTO items (id, node) SELECT * FROM unnest($1::text[], $2::uuid[])
-    ON CONFLICT (id) DO UPDATE SET node = excluded.node WHERE items.node <> excluded.node";
+    INSERT INTO items (id, node, checksum) SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[])
+    ON CONFLICT (id) DO UPDATE SET node = excluded.node, checksum = excluded.checksum
+    WHERE items.node <> excluded.node";
 
 const BODIES: &str = "
-    INSERT INTO bodies (digest, base, depth, sources, head, tail, codec, size, bytes)
-    SELECT digest, base, depth, sources::uuid[], head, tail, codec, size, bytes
+    INSERT INTO bodies (digest, base, depth, sources, head, tail, codec, size, bytes, checksum)
+    SELECT digest, base, depth, sources::uuid[], head, tail, codec, size, bytes, checksum
     FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::integer[],
-            $7::smallint[], $8::integer[], $9::bytea[])
-        AS given (digest, base, depth, sources, head, tail, codec, size, bytes)
+            $7::smallint[], $8::integer[], $9::bytea[], $10::bigint[])
+        AS given (digest, base, depth, sources, head, tail, codec, size, bytes, checksum)
     ON CONFLICT (digest) DO NOTHING";
 
 const SENT: &str = "
-    INSERT INTO sent (exchange, attempt, body)
-    SELECT exchanges.n, attempt, body
-    FROM unnest($1::text[], $2::integer[], $3::uuid[]) AS given (exchange, attempt, body)
+    INSERT INTO sent (exchange, attempt, body, checksum)
+    SELECT exchanges.n, attempt, body, given.checksum
+    FROM unnest($1::text[], $2::integer[], $3::uuid[], $4::bigint[]) AS given (exchange, attempt, body, checksum)
         JOIN exchanges ON exchanges.id = given.exchange
-    ON CONFLICT (exchange, attempt) DO UPDATE SET body = excluded.body";
+    ON CONFLICT (exchange, attempt) DO UPDATE SET body = excluded.body, checksum = excluded.checksum";
 
 const EVENTS: &str = "
-    INSERT INTO events (exchange, attempt, codec, size, bytes)
-    SELECT exchanges.n, attempt, codec, size, bytes
-    FROM unnest($1::text[], $2::integer[], $3::smallint[], $4::integer[], $5::bytea[]) WITH ORDINALITY
-        AS given (exchange, attempt, codec, size, bytes, place)
+    INSERT INTO events (exchange, attempt, codec, size, bytes, checksum)
+    SELECT exchanges.n, attempt, codec, size, bytes, given.checksum
+    FROM unnest($1::text[], $2::integer[], $3::smallint[], $4::integer[], $5::bytea[], $6::bigint[])
+            WITH ORDINALITY
+        AS given (exchange, attempt, codec, size, bytes, checksum, place)
         JOIN exchanges ON exchanges.id = given.exchange
     ORDER BY place";
 
 const ANSWERS: &str = "
-    INSERT INTO answers (exchange, codec, size, bytes)
-    SELECT exchanges.n, codec, size, bytes
-    FROM unnest($1::text[], $2::smallint[], $3::integer[], $4::bytea[]) AS given (exchange, codec, size, bytes)
+    INSERT INTO answers (exchange, codec, size, bytes, checksum)
+    SELECT exchanges.n, codec, size, bytes, given.checksum
+    FROM unnest($1::text[], $2::smallint[], $3::integer[], $4::bytea[], $5::bigint[])
+        AS given (exchange, codec, size, bytes, checksum)
         JOIN exchanges ON exchanges.id = given.exchange
     WHERE NOT exchanges.deleted
-    ON CONFLICT (exchange) DO UPDATE SET codec = excluded.codec, size = excluded.size, bytes = excluded.bytes";
+    ON CONFLICT (exchange) DO UPDATE SET codec = excluded.codec, size = excluded.size, bytes = excluded.bytes,
+        checksum = excluded.checksum";
 
+/// The rows of their exchanges say already that they are deleted.
 const FORGET: &str = "
-    WITH latest AS (
-        SELECT max(exchanges.n) AS n
-        FROM unnest($1::text[]) AS given (response) JOIN exchanges ON exchanges.response = given.response
-        GROUP BY given.response
-    ), gone AS (
-        DELETE FROM answers USING latest WHERE answers.exchange = latest.n
-    )
-    UPDATE exchanges SET deleted = true FROM latest WHERE exchanges.n = latest.n";
+    DELETE FROM answers USING exchanges WHERE answers.exchange = exchanges.n AND exchanges.id = ANY($1::text[])";
 
 const LEARN: &str = "
-    INSERT INTO learned (backend, model, capability, verdict, reason, at, expires)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
+    INSERT INTO learned (backend, model, capability, verdict, reason, at, expires, checksum)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
+        $8::bigint[])
     ON CONFLICT (backend, model, capability) DO UPDATE SET verdict = excluded.verdict,
-        reason = excluded.reason, at = excluded.at, expires = excluded.expires";
+        reason = excluded.reason, at = excluded.at, expires = excluded.expires, checksum = excluded.checksum";
 
 const UNLEARN: &str = "
     DELETE FROM learned USING unnest($1::text[], $2::text[], $3::text[]) AS given (backend, model, capability)
@@ -160,11 +156,13 @@ const UNLEARN: &str = "
         AND learned.capability = given.capability";
 
 const SET: &str = "
-    INSERT INTO settings (conversation, name, value, at)
-    SELECT coalesce(conversations.n, 0), name, value, at
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS given (conversation, name, value, at)
+    INSERT INTO settings (conversation, name, value, at, checksum)
+    SELECT coalesce(conversations.n, 0), name, value, at, given.checksum
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
+        AS given (conversation, name, value, at, checksum)
         LEFT JOIN conversations ON conversations.id = given.conversation
-    ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value, at = excluded.at";
+    ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value, at = excluded.at,
+        checksum = excluded.checksum";
 
 const UNSET: &str = "
     DELETE FROM settings USING unnest($1::text[], $2::text[]) AS given (conversation, name)
@@ -207,8 +205,7 @@ impl<'g> Plan<'g> {
         'g: 'p,
     {
         let all = [
-            self.step_of_begun(),
-            self.step_of_touched(),
+            self.step_of_conversations(),
             self.step_of_keys(),
             self.step_of_exchanges(),
             self.step_of_attempts(),
@@ -219,7 +216,7 @@ impl<'g> Plan<'g> {
             self.step_of_sent(),
             self.step_of_events(),
             self.step_of_answers(),
-            Columns::new(FORGET, &self.forgotten).column(|id| plain(id)).done(),
+            Columns::new(FORGET, &self.forgotten).column(|id| plain(id.as_str())).done(),
             self.step_of_learned(),
             self.step_of_unlearned(),
             self.step_of_settings(),
@@ -228,22 +225,14 @@ impl<'g> Plan<'g> {
         all.into_iter().flatten().collect()
     }
 
-    fn step_of_begun(&self) -> Option<Step<'_>> {
-        let updated = |new: &NewConversation| self.touched.get(&new.id).copied().unwrap_or(new.at.0);
-        Columns::new(BEGIN_CONVERSATIONS, &self.begun)
-            .column(|new| plain(new.id.as_str()))
-            .column(|new| new.at.0)
-            .column(updated)
-            .column(|new| plain(&new.identified))
-            .column(|new| text(&new.title))
-            .done()
-    }
-
-    fn step_of_touched(&self) -> Option<Step<'_>> {
-        let begun: BTreeSet<&ConversationId> = self.begun.iter().map(|new| &new.id).collect();
-        Columns::new(TOUCH, self.touched.iter().filter(|(id, _)| !begun.contains(id)))
-            .column(|(id, _)| plain(id.as_str()))
-            .column(|(_, at)| *at)
+    fn step_of_conversations(&self) -> Option<Step<'_>> {
+        Columns::new(CONVERSATIONS, self.changed_conversations())
+            .column(|row| plain(row.id.as_str()))
+            .column(|row| row.created)
+            .column(|row| row.updated)
+            .column(|row| plain(&row.identified))
+            .column(|row| text(&row.title))
+            .column(ConversationRow::checksum)
             .done()
     }
 
@@ -251,6 +240,7 @@ impl<'g> Plan<'g> {
         Columns::new(KEYS, &self.keys)
             .column(|(key, _)| plain(key))
             .column(|(_, of)| plain(of.as_str()))
+            .column(|(key, of)| key_checksum(key, of))
             .done()
     }
 
@@ -275,6 +265,7 @@ impl<'g> Plan<'g> {
             .column(|exchange| exchange.response.as_ref().map(|response| plain(&response.id)))
             .column(|exchange| exchange.response.as_ref().is_some_and(|response| response.stored))
             .column(|exchange| exchange.response.as_ref().is_some_and(|response| response.deleted))
+            .column(exchange_checksum)
             .done()
     }
 
@@ -294,6 +285,7 @@ impl<'g> Plan<'g> {
             .column(|(.., attempt)| attempt.ended.map(|at| at.0))
             .column(|(.., attempt)| attempt.status.map(i32::from))
             .column(|(.., attempt)| text(&attempt.failure))
+            .column(|(exchange, number, attempt)| attempt_checksum(&exchange.id, number.into(), attempt))
             .done()
     }
 
@@ -320,11 +312,16 @@ impl<'g> Plan<'g> {
             .column(|row| text(&row.sprout.call_id))
             .column(|row| row.sprout.place.map(|place| place.message.cast_signed()))
             .column(|row| row.sprout.place.and_then(|place| place.block).map(u32::cast_signed))
+            .column(|row| row.fields().checksum())
             .done()
     }
 
     fn step_of_items(&self) -> Option<Step<'_>> {
-        Columns::new(ITEMS, &self.items).column(|(id, _)| plain(id)).column(|(_, node)| *node).done()
+        Columns::new(ITEMS, &self.items)
+            .column(|(id, _)| plain(id))
+            .column(|(_, node)| *node)
+            .column(|(id, node)| item_checksum(id, *node))
+            .done()
     }
 
     fn step_of_bodies<'p>(&'p self) -> Option<Step<'p>>
@@ -339,6 +336,9 @@ impl<'g> Plan<'g> {
             .column(|(_, differs)| number(differs.delta.head))
             .column(|(_, differs)| number(differs.delta.tail))
             .packed(|(_, differs)| &differs.delta.middle)
+            .column(|(digest, differs)| {
+                body_checksum(*digest, differs, differs.base, differs.sources.as_deref())
+            })
             .done()
     }
 
@@ -347,6 +347,7 @@ impl<'g> Plan<'g> {
             .column(|((exchange, _), _)| plain(exchange.as_str()))
             .column(|((_, attempt), _)| attempt.cast_signed())
             .column(|(_, body)| *body)
+            .column(|((exchange, attempt), body)| sent_checksum(exchange, *attempt, *body))
             .done()
     }
 
@@ -358,6 +359,7 @@ impl<'g> Plan<'g> {
             .column(|(exchange, ..)| plain(exchange.as_str()))
             .column(|(_, attempt, _)| attempt.cast_signed())
             .packed(|(.., packed)| packed)
+            .column(|(exchange, attempt, packed)| events_checksum(exchange, *attempt, packed))
             .done()
     }
 
@@ -368,6 +370,7 @@ impl<'g> Plan<'g> {
         Columns::new(ANSWERS, &self.answers)
             .column(|(exchange, _)| plain(exchange.as_str()))
             .packed(|(_, packed)| packed)
+            .column(|(exchange, packed)| answer_checksum(exchange, packed))
             .done()
     }
 
@@ -380,6 +383,7 @@ impl<'g> Plan<'g> {
             .column(|learned| plain(&learned.reason))
             .column(|learned| learned.at.0)
             .column(|learned| learned.expires.map(|at| at.0))
+            .column(|learned| learned_checksum(learned))
             .done()
     }
 
@@ -399,6 +403,7 @@ impl<'g> Plan<'g> {
             .column(|(_, name, _)| plain(name))
             .column(|(.., setting)| text(&setting.value))
             .column(|(.., setting)| setting.at.0)
+            .column(|(.., setting)| setting_checksum(setting))
             .done()
     }
 
@@ -414,7 +419,7 @@ impl<'g> Plan<'g> {
 /// Returns the statement that writes rows of a table, with an array for each column.
 pub(super) fn insertion(table: &str) -> &'static str {
     match table {
-        "conversations" => BEGIN_CONVERSATIONS,
+        "conversations" => CONVERSATIONS,
         "keys" => KEYS,
         "exchanges" => EXCHANGES,
         "attempts" => ATTEMPTS,

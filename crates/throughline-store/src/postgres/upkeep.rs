@@ -12,6 +12,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::index::Index;
 use super::pool::{Pool, Question};
+use super::prune::words_between;
 use super::rows::{insert, pages, sourced};
 use crate::upkeep::{
     Checker, Checkup, Inflow, Inventory, Outflow, Page, Stats, TABLES, Teller, Volume, Watch, copy,
@@ -89,12 +90,7 @@ pub(super) async fn check(pool: &Pool, watch: Watch) -> Result<Checkup, StoreErr
 }
 
 async fn checked(connection: &mut Connection, watch: Watch) -> Result<Checkup, Failure> {
-    let total = counted(connection).await?;
-    let total = total.conversations
-        + total.exchanges
-        + total.entries
-        + total.records.count
-        + 2 * total.requests.count;
+    let total = counted(connection).await?.rows_to_check();
     let mut teller = Teller::new(watch, "checked", total);
     let mut checker = Checker::default();
     let snapshot = snapshot(connection).await?;
@@ -111,8 +107,59 @@ async fn checked(connection: &mut Connection, watch: Watch) -> Result<Checkup, F
         tokio::task::block_in_place(|| checker.body(digest, body));
         teller.add(1);
     }
+    if let Some(what) = verify_index(&snapshot).await? {
+        checker.index(what);
+    }
     snapshot.commit().await?;
     Ok(checker.done())
+}
+
+/// Entries that no piece of the index of words has although it claims to reach them, pieces beyond its reach, and a
+/// reach beyond the last number that was given out.
+const MISSED: &str = "
+    SELECT (SELECT count(*) FROM indexed) <> 1
+        OR EXISTS (SELECT 1 FROM nodes WHERE n <= (SELECT n FROM indexed)
+            AND NOT EXISTS (SELECT 1 FROM words WHERE nodes.n BETWEEN words.first AND words.last))
+        OR EXISTS (SELECT 1 FROM words WHERE last > (SELECT n FROM indexed) OR first > last)
+        OR (SELECT n FROM indexed) > coalesce(pg_sequence_last_value(pg_get_serial_sequence('nodes', 'n')), 0)";
+
+/// Says what is wrong with the index of words: it should have the words of the entries that it reaches, and no others.
+async fn verify_index(transaction: &Transaction<'_>) -> Result<Option<&'static str>, Failure> {
+    if transaction.query_one(MISSED, &[]).await?.try_get(0)? {
+        return Ok(Some("it does not reach the entries that it claims to"));
+    }
+    let pieces = transaction.prepare("SELECT first, last, words FROM words ORDER BY first").await?;
+    let portal = transaction.bind(&pieces, &[]).await?;
+    loop {
+        let some = transaction.query_portal(&portal, 16).await?;
+        if some.is_empty() {
+            return Ok(None);
+        }
+        for piece in &some {
+            let expected = match words_between(transaction, piece.try_get(0)?, piece.try_get(1)?).await {
+                Err(Failure::Store(StoreError::Damaged(_))) => None,
+                words => Some(words?),
+            };
+            if expected.as_deref() != Some(piece.try_get(2)?) {
+                return Ok(Some("its words are not those of the entries"));
+            }
+        }
+    }
+}
+
+/// Builds the index of words anew: pieces are made as they are when a history grows.
+pub(super) async fn reindex(pool: &Pool) -> Result<(), StoreError> {
+    // Whoever is about to add a piece is waited for.
+    const EMPTY: &str = "SELECT pg_advisory_xact_lock(512970878067);
+        DELETE FROM words; DELETE FROM indexed; INSERT INTO indexed VALUES (0)";
+    let mut connection = open(pool).await?;
+    let emptied = async {
+        let transaction = connection.client.transaction().await?;
+        transaction.batch_execute(EMPTY).await?;
+        transaction.commit().await
+    };
+    emptied.await.map_err(Failure::from)?;
+    Ok(Index.ask(&mut connection).await?)
 }
 
 /// Gives space that was freed back to the file system.
@@ -189,10 +236,8 @@ impl Postgres {
     /// Copies the history to an SQLite file that is not there yet.
     pub(super) async fn copy_to(&self, file: &Path, watch: Watch) -> Result<(), StoreError> {
         crate::sqlite::refuse_existing(file)?;
-        let mut partial = file.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = Path::new(&partial);
-        let _ = std::fs::remove_file(partial);
+        let all @ [partial, ..] = &crate::sqlite::unfinished(file);
+        all.iter().for_each(|left| drop(std::fs::remove_file(left)));
         let copied = async {
             let target = Sqlite::open(partial, SqliteOptions::default())?;
             copy(self, &target, watch).await.map(drop)
@@ -202,11 +247,7 @@ impl Postgres {
             let named = named.and_then(|()| std::fs::rename(partial, file));
             named.map_err(|error| StoreError::Unavailable(format!("{}: {error}", file.display())))
         });
-        for rest in ["", "-wal", "-shm"] {
-            let mut name = partial.as_os_str().to_owned();
-            name.push(rest);
-            let _ = std::fs::remove_file(name);
-        }
+        all.iter().for_each(|left| drop(std::fs::remove_file(left)));
         copied
     }
 }

@@ -6,13 +6,21 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::read::unpacked;
 use crate::StoreError;
 use crate::bodies::{Bodies, Differs, Sent};
+use crate::checksum::body_checksum;
 use crate::digest::Digest;
 use crate::pack::undelta;
 use crate::record::{Reader, Writer};
 
+/// What is stored under a digest, and its number in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbered {
+    pub n: i64,
+    pub digest: Digest,
+}
+
 /// Returns the number of a request, which is stored if it is not there yet.
 pub(super) fn keep(
-    bodies: &mut Bodies<i64, i64>,
+    bodies: &mut Bodies<i64, Numbered>,
     connection: &Connection,
     conversation: i64,
     digest: Digest,
@@ -29,7 +37,8 @@ pub(super) fn keep(
         if bodies.needs_latest(&conversation, body) { latest(connection, conversation)? } else { None };
     let differs = bodies.compare(&conversation, latest, body);
     let n = store(connection, digest, &differs)?;
-    bodies.put_at_hand(&conversation, Sent { key: n, depth: differs.depth, body: body.clone() });
+    let key = Numbered { n, digest };
+    bodies.put_at_hand(&conversation, Sent { key, depth: differs.depth, body: body.clone() });
     Ok(n)
 }
 
@@ -77,23 +86,33 @@ fn read_sources(connection: &Connection, numbers: &[u8]) -> Result<Vec<u8>, Stor
     Ok(sources)
 }
 
-fn store(connection: &Connection, digest: Digest, differs: &Differs<'_, i64>) -> Result<i64, StoreError> {
+fn store(
+    connection: &Connection,
+    digest: Digest,
+    differs: &Differs<'_, Numbered>,
+) -> Result<i64, StoreError> {
     let middle = &differs.delta.middle;
+    let numbers = |sources: &[Numbered]| encoded(&sources.iter().map(|source| source.n).collect::<Vec<_>>());
+    let digests = |sources: &[Numbered]| sources.iter().map(|source| source.digest).collect::<Vec<_>>();
+    let (base, sources) = (differs.base, differs.sources.as_deref());
+    let checksum =
+        body_checksum(digest, differs, base.map(|base| base.digest), sources.map(digests).as_deref());
     connection
         .prepare_cached(
-            "INSERT INTO bodies (digest, base, depth, sources, head, tail, codec, size, bytes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO bodies (digest, base, depth, sources, head, tail, codec, size, bytes, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             digest.bytes(),
-            differs.base,
+            base.map(|base| base.n),
             differs.depth,
-            differs.sources.as_deref().map(encoded),
+            sources.map(numbers),
             differs.delta.head,
             differs.delta.tail,
             middle.codec as i64,
             middle.size,
             middle.bytes,
+            checksum,
         ])?;
     Ok(connection.last_insert_rowid())
 }
@@ -108,15 +127,16 @@ pub(super) fn encoded(numbers: &[i64]) -> Vec<u8> {
     writer.finish()
 }
 
-fn latest(connection: &Connection, conversation: i64) -> Result<Option<Sent<i64>>, StoreError> {
-    let found: Option<(i64, i64)> = connection
+fn latest(connection: &Connection, conversation: i64) -> Result<Option<Sent<Numbered>>, StoreError> {
+    let found: Option<(i64, i64, [u8; Digest::BYTES])> = connection
         .prepare_cached(
-            "SELECT bodies.n, bodies.depth FROM exchanges JOIN sent ON sent.exchange = exchanges.n
+            "SELECT bodies.n, bodies.depth, bodies.digest FROM exchanges JOIN sent ON sent.exchange = exchanges.n
                  JOIN bodies ON bodies.n = sent.body
              WHERE exchanges.conversation = ?1 ORDER BY exchanges.n DESC, sent.attempt DESC LIMIT 1",
         )?
-        .query_row([conversation], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([conversation], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    let Some((key, depth)) = found else { return Ok(None) };
-    Ok(Some(Sent { key, depth, body: read(connection, key)?.into() }))
+    let Some((n, depth, digest)) = found else { return Ok(None) };
+    let key = Numbered { n, digest: Digest::from_bytes(digest) };
+    Ok(Some(Sent { key, depth, body: read(connection, n)?.into() }))
 }

@@ -1,23 +1,27 @@
 //! Connections: how the database is opened, brought to the current schema, and what its errors mean.
 
-use std::fs::OpenOptions;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::index::index_all;
+use super::intact::{Draft, is_there as is_there_at};
 use super::read::unpacked;
 use super::rechain::rechain;
+use super::rows::add_checksums;
 use crate::StoreError;
 use crate::record::envelope_of;
+use crate::upkeep::WRITE_PROBE_INTERVAL;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { sql: include_str!("schema-1.sql"), then: None },
     Migration { sql: include_str!("schema-2.sql"), then: Some(note_envelopes) },
     Migration { sql: include_str!("schema-3.sql"), then: Some(index_all) },
     Migration { sql: include_str!("schema-4.sql"), then: Some(rechain) },
+    Migration { sql: include_str!("schema-5.sql"), then: Some(add_checksums) },
 ];
 
 /// What is done once the tables are there.
@@ -52,8 +56,8 @@ pub(super) enum Opening {
 
 /// Opens a connection that writes.
 pub(super) fn open_writer(path: &Path, busy: Duration, opening: Opening) -> Result<Connection, StoreError> {
-    if opening == Opening::Make {
-        create_private(path)?;
+    if !is_there_at(path)? && opening == Opening::Make {
+        make(path, busy)?;
     }
     let mut connection = open(path, busy)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
@@ -71,27 +75,52 @@ pub(super) fn open_writer(path: &Path, busy: Duration, opening: Opening) -> Resu
 pub(super) fn is_there(path: &Path, busy: Duration) -> Result<bool, StoreError> {
     let connection = open(path, busy)?;
     if schema(&connection)? == 0 {
-        return Ok(false);
+        return refuse_foreign(&connection).map(|()| false);
     }
     check_schema(&connection).map(|()| true)
 }
 
-/// Says whether something could be written now, as far as can be told without writing.
+/// Makes a database under another name, and has it take its place when it is whole: there is never one that is empty,
+/// so one that is has been cut short.
+fn make(path: &Path, busy: Duration) -> Result<(), StoreError> {
+    let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+    let draft = Draft::beside(path).map_err(failed)?;
+    let mut connection = open(draft.path(), busy)?;
+    migrate(&mut connection)?;
+    connection.close().map_err(|(_, error)| StoreError::from(error))?;
+    draft.take_place().map_err(failed)
+}
+
+/// Says whether something can be written now: by writing something, unless that was done a moment ago.
 ///
 /// It is asked over a connection of its own, which has nothing in its cache: one that is open goes on seeing what the
 /// file was before it was damaged.
-pub(super) fn check_ready(path: &Path, busy: Duration) -> Result<(), StoreError> {
+pub(super) fn check_ready(
+    path: &Path,
+    busy: Duration,
+    written: &Mutex<Option<Instant>>,
+) -> Result<(), StoreError> {
     const LOOK: &str = "SELECT coalesce(max(n), 0) FROM nodes UNION ALL SELECT n FROM indexed";
-    if !path.exists() && path.parent().is_none_or(Path::is_dir) {
+    if !is_there_at(path)? && path.parent().is_none_or(Path::is_dir) {
         // Whoever writes next makes it anew.
         return Ok(());
     }
     let mut connection = open(path, busy)?;
+    connection.pragma_update(None, "synchronous", "full")?;
     let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
     check_schema(&transaction)?;
     let mut statement = transaction.prepare(LOOK)?;
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
+    drop(rows);
+    drop(statement);
+    let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+    if written.is_none_or(|at| at.elapsed() >= WRITE_PROBE_INTERVAL) {
+        *written = None;
+        transaction.execute("UPDATE write_probe SET at = at + 1", [])?;
+        transaction.commit()?;
+        *written = Some(Instant::now());
+    }
     Ok(())
 }
 
@@ -117,23 +146,15 @@ pub(super) fn check_schema(connection: &Connection) -> Result<(), StoreError> {
 }
 
 fn open(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
-    // Never made here: `create_private` is how a file comes to be.
+    // Never made here: `make` is how a file comes to be.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy)?;
+    // A file that somebody else has written may hold anything, but no functions of ours.
+    connection.pragma_update(None, "trusted_schema", false)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     connection.pragma_update(None, "temp_store", "memory")?;
     Ok(connection)
-}
-
-/// Creates the file for its owner alone: it will hold everything that anybody said.
-pub(super) fn create_private(path: &Path) -> Result<(), StoreError> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(path);
-    opened.map(drop).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))
 }
 
 fn schema(connection: &Connection) -> Result<u32, StoreError> {
@@ -150,6 +171,9 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     if from > SCHEMA {
         return Err(StoreError::Newer { found: from, known: SCHEMA });
     }
+    if from == 0 {
+        refuse_foreign(&transaction)?;
+    }
     for step in &MIGRATIONS[from as usize..] {
         transaction.execute_batch(step.sql)?;
         step.then.map_or(Ok(()), |then| then(&transaction))?;
@@ -157,6 +181,22 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.commit()?;
     Ok(())
+}
+
+/// Says that a database with tables and without a version is none that may be written to.
+fn refuse_foreign(connection: &Connection) -> Result<(), StoreError> {
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match tables {
+        0 => Ok(()),
+        _ => Err(StoreError::Damaged("it has tables, and does not say of which schema".to_owned())),
+    }
+}
+
+/// Makes an empty database of the current schema in memory: what one on the disk is compared with.
+pub(super) fn made_in_memory() -> Result<Connection, StoreError> {
+    let mut connection = Connection::open_in_memory()?;
+    migrate(&mut connection)?;
+    Ok(connection)
 }
 
 /// Fills in which envelope each entry shares with others.

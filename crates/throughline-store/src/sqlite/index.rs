@@ -32,6 +32,18 @@ pub(super) fn index_all(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Builds the index anew, whatever state it is in.
+pub(super) fn reindex(connection: &mut Connection) -> Result<(), StoreError> {
+    // It cannot be dropped while it says that it is of another version.
+    const READABLE: &str = "INSERT OR REPLACE INTO words_config (k, v) VALUES ('version', 4)";
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    transaction.execute_batch(READABLE)?;
+    transaction.execute_batch(include_str!("schema-3.sql"))?;
+    transaction.execute_batch("DELETE FROM indexed; INSERT INTO indexed VALUES (0)")?;
+    index_all(&transaction)?;
+    Ok(transaction.commit()?)
+}
+
 fn is_behind(connection: &Connection) -> Result<bool, StoreError> {
     let behind = "SELECT coalesce((SELECT max(n) FROM nodes), 0) > (SELECT n FROM indexed)";
     Ok(connection.prepare_cached(behind)?.query_row([], |row| row.get(0))?)

@@ -8,6 +8,7 @@ mod bodies;
 mod connection;
 mod exchanges;
 mod index;
+mod intact;
 mod prune;
 mod read;
 mod readers;
@@ -15,11 +16,13 @@ mod rechain;
 mod rows;
 mod search;
 mod upkeep;
+mod verify;
 mod write;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -32,7 +35,7 @@ use crate::{
 };
 use connection::Opening;
 use readers::Readers;
-pub(crate) use upkeep::refuse_existing;
+pub(crate) use upkeep::{refuse_existing, unfinished};
 use writer::Writer;
 
 /// A history in one SQLite file.
@@ -46,6 +49,8 @@ pub struct Sqlite {
     path: PathBuf,
     options: SqliteOptions,
     opening: Opening,
+    /// When it was last seen that something can be written.
+    written: Arc<Mutex<Option<Instant>>>,
 }
 
 /// How a database is used.
@@ -83,7 +88,7 @@ impl Sqlite {
     /// # Errors
     /// When the file cannot be opened, is no database of ours, or has another schema than this program's.
     pub fn open_as_it_is(path: &Path, options: SqliteOptions) -> Result<Option<Self>, StoreError> {
-        if !path.exists() || !connection::is_there(path, options.busy)? {
+        if !intact::is_there(path)? || !connection::is_there(path, options.busy)? {
             return Ok(None);
         }
         Self::start(path, options, Opening::AsItIs).map(Some)
@@ -93,7 +98,7 @@ impl Sqlite {
         let writer = Writer::start(path, options.busy, opening)?;
         let readers = Readers::start(path, options.busy, options.readers)?;
         let (rung, path) = (watch::Sender::default(), path.to_owned());
-        Ok(Self { writer, readers, rung, path, options, opening })
+        Ok(Self { writer, readers, rung, path, options, opening, written: Arc::default() })
     }
 }
 
@@ -153,7 +158,8 @@ impl History for Sqlite {
     }
 
     fn ready(&self) -> Answer<'_, ()> {
-        Box::pin(self.apart(connection::check_ready))
+        let written = Arc::clone(&self.written);
+        Box::pin(self.apart(move |path, busy| connection::check_ready(path, busy, &written)))
     }
 
     fn changes(&self) -> Changes {
@@ -167,12 +173,16 @@ impl Upkeep for Sqlite {
     }
 
     fn check(&self, watch: Watch) -> Answer<'_, Checkup> {
-        Box::pin(self.apart(move |path, busy| upkeep::check(path, busy, watch)))
+        Box::pin(self.apart(move |path, busy| verify::check(path, busy, watch)))
     }
 
     fn back_up<'a>(&'a self, file: &'a Path, watch: Watch) -> Answer<'a, ()> {
         let file = file.to_owned();
         Box::pin(self.apart(move |path, busy| upkeep::back_up(path, busy, &file, &watch)))
+    }
+
+    fn reindex(&self) -> Answer<'_, ()> {
+        Box::pin(self.apart(upkeep::reindex))
     }
 
     fn shrink(&self) -> Answer<'_, ()> {

@@ -67,6 +67,9 @@ const KEEP_USED: &str = "
     DELETE FROM loose_blobs WHERE n IN (SELECT record FROM nodes WHERE record IN (SELECT n FROM loose_blobs))
         OR n IN (SELECT envelope FROM nodes WHERE envelope IN (SELECT n FROM loose_blobs));";
 
+/// Numbers of entries that went are given out again, and what comes under them has to be indexed as well.
+const REACH: &str = "UPDATE indexed SET n = min(n, coalesce((SELECT max(n) FROM nodes), 0));";
+
 const FORGET: &str = "
     DROP TABLE gone; DROP TABLE gone_exchanges; DROP TABLE gone_nodes;
     DROP TABLE loose_bodies; DROP TABLE loose_blobs;";
@@ -155,6 +158,7 @@ fn take_out(transaction: &Transaction<'_>, some: &[Candidate]) -> Result<u64, St
     transaction.execute_batch(KEEP_USED)?;
     note_sources(transaction, "1", false)?;
     let blobs = transaction.execute("DELETE FROM blobs WHERE n IN (SELECT n FROM loose_blobs)", [])?;
+    transaction.execute_batch(REACH)?;
     transaction.execute_batch(FORGET)?;
     Ok((bodies + blobs) as u64)
 }

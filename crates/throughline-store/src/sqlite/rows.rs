@@ -1,42 +1,115 @@
 //! The rows that every durable store has, as SQLite keeps them: read with ids in place of numbers, and written back.
 
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row as SqliteRow, Statement, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row as SqliteRow, Statement, ToSql, params, params_from_iter};
 
 use super::bodies::encoded;
 use super::read::unpacked;
 use crate::StoreError;
+use crate::checksum::checksum_of_cells;
 use crate::digest::Digest;
 use crate::record::Reader;
-use crate::upkeep::{Cell, Column, Row, SourcedBody, TABLES};
+use crate::upkeep::{Cell, Column, Row, SourcedBody, TABLES, Table};
 
-/// Sends every row of a table, some at a time. `with_records` adds what the check of an entry needs.
+/// Sends every row of a table, some at a time. `with_records` adds what the check of an entry needs; `odd` is told of
+/// rows that cannot be read, by what names them in the database, and says whether to go on.
 pub(super) fn rows(
     connection: &Connection,
     table: usize,
     with_records: bool,
     at_once: usize,
+    odd: &mut dyn FnMut(String, StoreError) -> Result<(), StoreError>,
     send: &mut dyn FnMut(Vec<Row>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     const RECORD: [Column; 3] = [Column::Small, Column::Number, Column::Bytes];
-    let (sql, extra): (String, &[Column]) = match TABLES[table].name {
-        "nodes" if with_records => (nodes(WITH_RECORDS), &[RECORD, RECORD].concat()),
-        "nodes" => (nodes(""), &[]),
-        name => (select(name).to_owned(), &[]),
-    };
-    let columns: Vec<Column> = TABLES[table].columns.iter().chain(extra).copied().collect();
+    let described = &TABLES[table];
+    let Select { columns, from, order, key, .. } = select(described.name);
+    let more = if with_records && described.name == "nodes" { RECORDS } else { "" };
+    let extra: &[Column] = if more.is_empty() { &[] } else { &[RECORD, RECORD].concat() };
+    let sql = format!("SELECT {columns}{more}, {} FROM {from} ORDER BY {order}", key.join(", "));
+    let kinds: Vec<Column> = described.kinds().chain(extra.iter().copied()).collect();
     let mut statement = connection.prepare(&sql)?;
     let mut digests = connection.prepare("SELECT digest FROM blobs WHERE n = ?1")?;
     let mut found = statement.query([])?;
     let mut page = Vec::new();
     while let Some(row) = found.next()? {
-        let cells = columns.iter().enumerate().map(|(at, column)| cell(row, at, *column, &mut digests));
-        page.push(cells.collect::<Result<Row, StoreError>>()?);
+        let cells = kinds.iter().enumerate().map(|(at, column)| cell(row, at, *column, &mut digests));
+        match cells.collect::<Result<Row, StoreError>>() {
+            Ok(cells) => page.push(cells),
+            Err(error @ StoreError::Damaged(_)) => odd(name_of(row, kinds.len(), key)?, error)?,
+            Err(error) => return Err(error),
+        }
         if page.len() >= at_once {
             send(std::mem::take(&mut page))?;
         }
     }
     if page.is_empty() { Ok(()) } else { send(page) }
+}
+
+/// Returns what names a row in the database: the columns of its key, which begin at that one.
+fn name_of(row: &SqliteRow<'_>, from: usize, key: &[&str]) -> Result<String, StoreError> {
+    let mut names = Vec::new();
+    for (at, name) in key.iter().enumerate() {
+        let value = match row.get_ref(from + at)? {
+            ValueRef::Integer(number) => number.to_string(),
+            ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            _ => "?".to_owned(),
+        };
+        names.push(format!("{} {value}", name.rsplit('.').next().unwrap_or(name)));
+    }
+    Ok(names.join(", "))
+}
+
+/// Computes the checksum of every row of every table, inside a transaction that is under way: for a database from before
+/// there were any.
+///
+/// A row that cannot be read keeps one that is wrong: it is for `store check` to say so, and no reason to keep the
+/// rest of the history closed.
+pub(super) fn add_checksums(connection: &Connection) -> Result<(), StoreError> {
+    for table in TABLES.iter().filter(|table| table.has_checksum()) {
+        let Select { order, .. } = select(table.name);
+        update_checksums(connection, table, &format!("ORDER BY {order}"), &[])?;
+    }
+    Ok(())
+}
+
+/// Updates the checksum of an exchange after something in it was changed.
+pub(super) fn update_exchange_checksum(connection: &Connection, n: i64) -> Result<(), StoreError> {
+    update_checksums(connection, Table::named("exchanges"), "WHERE exchanges.n = ?1", &[&n])
+}
+
+fn update_checksums(
+    connection: &Connection,
+    table: &Table,
+    which: &str,
+    params: &[&dyn ToSql],
+) -> Result<(), StoreError> {
+    let Select { columns, from, key, .. } = select(table.name);
+    let sql = format!("SELECT {columns}, {} FROM {from} {which}", key.join(", "));
+    let mut statement = connection.prepare(&sql)?;
+    let mut digests = connection.prepare("SELECT digest FROM blobs WHERE n = ?1")?;
+    let of_key =
+        |(at, name): (usize, &&str)| format!("{} = ?{}", name.rsplit('.').next().unwrap_or(name), at + 2);
+    let of_key: Vec<String> = key.iter().enumerate().map(of_key).collect();
+    let update = format!("UPDATE {} SET checksum = ?1 WHERE {}", table.name, of_key.join(" AND "));
+    let mut update = connection.prepare(&update)?;
+    let kinds: Vec<Column> = table.kinds().collect();
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        let covered = kinds[..kinds.len() - 1].iter().enumerate();
+        let cells =
+            covered.map(|(at, column)| cell(row, at, *column, &mut digests)).collect::<Result<Row, _>>();
+        let cells = match cells {
+            Err(StoreError::Damaged(_)) => continue,
+            cells => cells?,
+        };
+        let mut values = vec![Value::Integer(checksum_of_cells(table.name, &cells))];
+        for at in 0..key.len() {
+            values.push(row.get(kinds.len() + at)?);
+        }
+        update.execute(params_from_iter(values))?;
+    }
+    Ok(())
 }
 
 fn cell(
@@ -105,15 +178,14 @@ fn value(cell: &Cell, numbers: &mut Statement<'_>) -> Result<Value, StoreError> 
 
 /// Reads a request as it is stored, with the records that it is compressed with.
 pub(super) fn sourced(connection: &Connection, digest: Digest) -> Result<Option<SourcedBody>, StoreError> {
-    let sql = format!("{BODIES} WHERE bodies.digest = ?1");
+    let sql = format!("SELECT {BODIES} FROM {BODIES_FROM} WHERE bodies.digest = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut digests = connection.prepare_cached("SELECT digest FROM blobs WHERE n = ?1")?;
     let mut contents = connection.prepare_cached("SELECT codec, size, bytes FROM blobs WHERE digest = ?1")?;
     let mut found = statement.query([digest.bytes()])?;
     let Some(row) = found.next()? else { return Ok(None) };
-    let columns = TABLES.iter().find(|table| table.name == "bodies").map_or(&[][..], |table| table.columns);
-    let cells = columns.iter().enumerate().map(|(at, column)| cell(row, at, *column, &mut digests));
-    let row: Row = cells.collect::<Result<_, _>>()?;
+    let kinds = Table::named("bodies").kinds().enumerate();
+    let row: Row = kinds.map(|(at, column)| cell(row, at, column, &mut digests)).collect::<Result<_, _>>()?;
     let mut sources = Vec::new();
     if let Some(Cell::Digests(digests)) = row.get(3) {
         for digest in digests {
@@ -127,121 +199,174 @@ pub(super) fn sourced(connection: &Connection, digest: Digest) -> Result<Option<
     Ok(Some(SourcedBody { row, sources }))
 }
 
-fn select(table: &str) -> &'static str {
-    match table {
-        "conversations" => "SELECT id, created, updated, identified, title FROM conversations ORDER BY n",
-        "keys" => {
-            "SELECT key, conversations.id
-             FROM keys LEFT JOIN conversations ON conversations.n = keys.conversation ORDER BY key"
-        }
-        "exchanges" => {
-            "SELECT exchanges.id, conversations.id, before, after, dialect, client, asked_model, started, ended,
-                 ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted
-             FROM exchanges LEFT JOIN conversations ON conversations.n = exchanges.conversation
-             ORDER BY exchanges.n"
-        }
-        "attempts" => {
-            "SELECT exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
-                 attempts.ended, attempts.status, failure
-             FROM attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange
-             ORDER BY attempts.exchange, number"
-        }
-        "blobs" => "SELECT digest, codec, size, bytes FROM blobs ORDER BY n",
-        "items" => "SELECT items.id, nodes.id FROM items LEFT JOIN nodes ON nodes.n = items.node ORDER BY items.id",
-        "bodies" => SORTED_BODIES,
-        "sent" => {
-            "SELECT exchanges.id, attempt, bodies.digest
-             FROM sent LEFT JOIN exchanges ON exchanges.n = sent.exchange LEFT JOIN bodies ON bodies.n = sent.body
-             ORDER BY sent.exchange, attempt"
-        }
-        "events" => {
-            "SELECT exchanges.id, attempt, codec, size, bytes
-             FROM events LEFT JOIN exchanges ON exchanges.n = events.exchange
-             ORDER BY events.exchange, attempt, events.n"
-        }
-        "answers" => {
-            "SELECT exchanges.id, codec, size, bytes
-             FROM answers LEFT JOIN exchanges ON exchanges.n = answers.exchange ORDER BY answers.exchange"
-        }
-        "learned" => "SELECT backend, model, capability, verdict, reason, at, expires FROM learned",
-        _ => {
-            "SELECT conversations.id, name, value, at
-             FROM settings LEFT JOIN conversations ON conversations.n = settings.conversation"
-        }
-    }
+/// How the rows of a table are read, with ids in place of numbers.
+struct Select {
+    table: &'static str,
+    columns: &'static str,
+    from: &'static str,
+    order: &'static str,
+    /// What names a row in this database.
+    key: &'static [&'static str],
 }
+
+fn select(table: &str) -> &'static Select {
+    SELECTS.iter().find(|select| select.table == table).unwrap_or(&SELECTS[0])
+}
+
+const SELECTS: [Select; 13] = [
+    Select {
+        table: "conversations",
+        columns: "id, created, updated, identified, title, checksum",
+        from: "conversations",
+        order: "n",
+        key: &["n"],
+    },
+    Select {
+        table: "keys",
+        columns: "key, conversations.id, keys.checksum",
+        from: "keys LEFT JOIN conversations ON conversations.n = keys.conversation",
+        order: "key",
+        key: &["key"],
+    },
+    Select {
+        table: "exchanges",
+        columns:
+            "exchanges.id, conversations.id, before, after, dialect, client, asked_model, started, ended,
+            ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted,
+            exchanges.checksum",
+        from: "exchanges LEFT JOIN conversations ON conversations.n = exchanges.conversation",
+        order: "exchanges.n",
+        key: &["exchanges.n"],
+    },
+    Select {
+        table: "attempts",
+        columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
+            attempts.ended, attempts.status, failure, attempts.checksum",
+        from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange",
+        order: "attempts.exchange, number",
+        key: &["attempts.exchange", "number"],
+    },
+    Select { table: "blobs", columns: "digest, codec, size, bytes", from: "blobs", order: "n", key: &["n"] },
+    Select { table: "nodes", columns: NODES, from: NODES_FROM, order: "nodes.n", key: &["nodes.n"] },
+    Select {
+        table: "items",
+        columns: "items.id, nodes.id, items.checksum",
+        from: "items LEFT JOIN nodes ON nodes.n = items.node",
+        order: "items.id",
+        key: &["items.id"],
+    },
+    // A base comes before what is based on it. The limit keeps SQLite from sorting the contents along.
+    Select {
+        table: "bodies",
+        columns: BODIES,
+        from: "(SELECT n FROM bodies ORDER BY depth, digest LIMIT -1) AS sorted
+            CROSS JOIN bodies ON bodies.n = sorted.n LEFT JOIN bodies AS bases ON bases.n = bodies.base",
+        order: "NULL",
+        key: &["bodies.n"],
+    },
+    Select {
+        table: "sent",
+        columns: "exchanges.id, attempt, bodies.digest, sent.checksum",
+        from: "sent LEFT JOIN exchanges ON exchanges.n = sent.exchange LEFT JOIN bodies ON bodies.n = sent.body",
+        order: "sent.exchange, attempt",
+        key: &["sent.exchange", "attempt"],
+    },
+    Select {
+        table: "events",
+        columns: "exchanges.id, attempt, codec, size, bytes, events.checksum",
+        from: "events LEFT JOIN exchanges ON exchanges.n = events.exchange",
+        order: "events.exchange, attempt, events.n",
+        key: &["events.n"],
+    },
+    Select {
+        table: "answers",
+        columns: "exchanges.id, codec, size, bytes, answers.checksum",
+        from: "answers LEFT JOIN exchanges ON exchanges.n = answers.exchange",
+        order: "answers.exchange",
+        key: &["answers.exchange"],
+    },
+    Select {
+        table: "learned",
+        columns: "backend, model, capability, verdict, reason, at, expires, checksum",
+        from: "learned",
+        order: "backend, model, capability",
+        key: &["backend", "model", "capability"],
+    },
+    // What holds everywhere has no conversation; one that is gone is not the same.
+    Select {
+        table: "settings",
+        columns:
+            "CASE WHEN settings.conversation <> 0 THEN coalesce(conversations.id, '') END, name, value, at,
+            settings.checksum",
+        from: "settings LEFT JOIN conversations ON conversations.n = settings.conversation",
+        order: "settings.conversation, name",
+        key: &["settings.conversation", "name"],
+    },
+];
 
 /// The record of each entry and its envelope, packed.
-const WITH_RECORDS: &str =
+const RECORDS: &str =
     ", records.codec, records.size, records.bytes, envelopes.codec, envelopes.size, envelopes.bytes";
 
-fn nodes(with: &str) -> String {
-    format!(
-        "SELECT nodes.id, conversations.id, exchanges.id, parents.id, records.digest, envelopes.digest, nodes.chain,
-             nodes.counts, nodes.at, nodes.kind, nodes.tool, nodes.call_id, nodes.message, nodes.block{with}
-         FROM nodes LEFT JOIN conversations ON conversations.n = nodes.conversation
-             LEFT JOIN exchanges ON exchanges.n = nodes.exchange
-             LEFT JOIN nodes AS parents ON parents.n = nodes.parent
-             LEFT JOIN blobs AS records ON records.n = nodes.record
-             LEFT JOIN blobs AS envelopes ON envelopes.n = nodes.envelope
-         ORDER BY nodes.n"
-    )
-}
+const NODES: &str = "nodes.id, conversations.id, exchanges.id, parents.id, records.digest, envelopes.digest,
+    nodes.chain, nodes.counts, nodes.at, nodes.kind, nodes.tool, nodes.call_id, nodes.message, nodes.block,
+    nodes.checksum";
 
-const BODIES: &str = "
-    SELECT bodies.digest, bases.digest, bodies.depth, bodies.sources, bodies.head, bodies.tail, bodies.codec,
-        bodies.size, bodies.bytes
-    FROM bodies LEFT JOIN bodies AS bases ON bases.n = bodies.base";
+const NODES_FROM: &str = "nodes LEFT JOIN conversations ON conversations.n = nodes.conversation
+    LEFT JOIN exchanges ON exchanges.n = nodes.exchange
+    LEFT JOIN nodes AS parents ON parents.n = nodes.parent
+    LEFT JOIN blobs AS records ON records.n = nodes.record
+    LEFT JOIN blobs AS envelopes ON envelopes.n = nodes.envelope";
 
-/// A base comes before what is based on it. The limit keeps SQLite from sorting the contents along.
-const SORTED_BODIES: &str = "
-    SELECT bodies.digest, bases.digest, bodies.depth, bodies.sources, bodies.head, bodies.tail, bodies.codec,
-        bodies.size, bodies.bytes
-    FROM (SELECT n FROM bodies ORDER BY depth, digest LIMIT -1) AS sorted
-        CROSS JOIN bodies ON bodies.n = sorted.n LEFT JOIN bodies AS bases ON bases.n = bodies.base";
+const BODIES: &str = "bodies.digest, bases.digest, bodies.depth, bodies.sources, bodies.head, bodies.tail,
+    bodies.codec, bodies.size, bodies.bytes, bodies.checksum";
+
+const BODIES_FROM: &str = "bodies LEFT JOIN bodies AS bases ON bases.n = bodies.base";
 
 fn insertion(table: &str) -> &'static str {
     match table {
         "conversations" => {
-            "INSERT INTO conversations (id, created, updated, identified, title) VALUES (?1, ?2, ?3, ?4, ?5)"
+            "INSERT INTO conversations (id, created, updated, identified, title, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
         }
-        "keys" => "INSERT INTO keys VALUES (?1, (SELECT n FROM conversations WHERE id = ?2))",
+        "keys" => "INSERT INTO keys VALUES (?1, (SELECT n FROM conversations WHERE id = ?2), ?3)",
         "exchanges" => {
             "INSERT INTO exchanges (id, conversation, before, after, dialect, client, asked_model, started, ended,
-                 ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted)
+                 ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted,
+                 checksum)
              VALUES (?1, (SELECT n FROM conversations WHERE id = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-                 ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+                 ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
         }
         "attempts" => {
             "INSERT INTO attempts VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-                 ?10, ?11)"
+                 ?10, ?11, ?12)"
         }
         "blobs" => "INSERT INTO blobs (digest, codec, size, bytes) VALUES (?1, ?2, ?3, ?4)",
         "nodes" => {
             "INSERT INTO nodes (id, conversation, exchange, parent, record, envelope, chain, counts, at, kind,
-                 tool, call_id, message, block)
+                 tool, call_id, message, block, checksum)
              VALUES (?1, (SELECT n FROM conversations WHERE id = ?2), (SELECT n FROM exchanges WHERE id = ?3),
                  (SELECT n FROM nodes WHERE id = ?4), (SELECT n FROM blobs WHERE digest = ?5),
-                 (SELECT n FROM blobs WHERE digest = ?6), ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+                 (SELECT n FROM blobs WHERE digest = ?6), ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
         }
-        "items" => "INSERT INTO items VALUES (?1, (SELECT n FROM nodes WHERE id = ?2))",
+        "items" => "INSERT INTO items VALUES (?1, (SELECT n FROM nodes WHERE id = ?2), ?3)",
         "bodies" => {
-            "INSERT INTO bodies (digest, base, depth, sources, head, tail, codec, size, bytes)
-             VALUES (?1, (SELECT n FROM bodies WHERE digest = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+            "INSERT INTO bodies (digest, base, depth, sources, head, tail, codec, size, bytes, checksum)
+             VALUES (?1, (SELECT n FROM bodies WHERE digest = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
         }
         "sent" => {
             "INSERT INTO sent VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2,
-                 (SELECT n FROM bodies WHERE digest = ?3))"
+                 (SELECT n FROM bodies WHERE digest = ?3), ?4)"
         }
         "events" => {
-            "INSERT INTO events (exchange, attempt, codec, size, bytes)
-             VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5)"
+            "INSERT INTO events (exchange, attempt, codec, size, bytes, checksum)
+             VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5, ?6)"
         }
-        "answers" => "INSERT INTO answers VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4)",
-        "learned" => "INSERT INTO learned VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "answers" => "INSERT INTO answers VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5)",
+        "learned" => "INSERT INTO learned VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         _ => {
             "INSERT INTO settings
-             VALUES (coalesce((SELECT n FROM conversations WHERE id = ?1), 0), ?2, ?3, ?4)"
+             VALUES (coalesce((SELECT n FROM conversations WHERE id = ?1), 0), ?2, ?3, ?4, ?5)"
         }
     }
 }

@@ -8,18 +8,19 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::connection::{Opening, create_private, open_reader, open_writer};
+use super::connection::{Opening, open_reader, open_writer};
 use super::index::index;
-use super::rows::{empty, insert, rows, sourced};
+use super::intact::create_private;
+use super::rows::{empty, insert, rows};
+use super::verify::integrity;
 use crate::StoreError;
 use crate::upkeep::{
-    Checker, Checkup, Inflow, Inventory, Outflow, Page, Stats, TABLES, Teller, Volume, Watch, not_empty,
-    unequal,
+    Inflow, Inventory, Outflow, Page, Stats, TABLES, Teller, Volume, Watch, not_empty, unequal,
 };
 use crate::{Moment, Sqlite};
 
 /// How many rows are sent at a time.
-const PAGE_ROWS: usize = 256;
+pub(super) const PAGE_ROWS: usize = 256;
 
 impl Sqlite {
     /// Does something that takes long, on a thread of its own.
@@ -63,44 +64,6 @@ pub(super) fn stats(connection: &Connection) -> Result<Stats, StoreError> {
     })
 }
 
-/// Verifies everything.
-pub(super) fn check(path: &Path, busy: Duration, watch: Watch) -> Result<Checkup, StoreError> {
-    let connection = open_reader(path, busy)?;
-    let snapshot = connection.unchecked_transaction()?;
-    let total = stats(&snapshot)?;
-    let total = total.conversations
-        + total.exchanges
-        + total.entries
-        + total.records.count
-        + 2 * total.requests.count;
-    let mut teller = Teller::new(watch, "checked", total);
-    let mut checker = Checker::default();
-    for found in integrity(&snapshot)? {
-        checker.note("the file", &found);
-    }
-    for (table, described) in TABLES.iter().enumerate() {
-        let counts = ["conversations", "exchanges", "nodes", "blobs", "bodies"].contains(&described.name);
-        rows(&snapshot, table, true, PAGE_ROWS, &mut |page| {
-            page.iter().for_each(|row| checker.row(table, row));
-            teller.add(if counts { page.len() } else { 0 });
-            Ok(())
-        })?;
-    }
-    while let Some(digest) = checker.next_body() {
-        checker.body(digest, sourced(&snapshot, digest)?);
-        teller.add(1);
-    }
-    Ok(checker.done())
-}
-
-/// Asks SQLite whether its own structures are sound.
-fn integrity(connection: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut statement = connection.prepare("PRAGMA quick_check(100)")?;
-    let found = statement.query_map([], |row| row.get::<_, String>(0))?;
-    let found: Vec<String> = found.collect::<Result<_, _>>()?;
-    Ok(found.into_iter().filter(|line| line != "ok").collect())
-}
-
 /// Copies the database to a file that is not there yet.
 ///
 /// The copy is made from one state of the database while others write, under a name of its own, and gets the name
@@ -111,21 +74,21 @@ pub(super) fn back_up(path: &Path, busy: Duration, file: &Path, watch: &Watch) -
         move |error: std::io::Error| StoreError::Unavailable(format!("{what}: {error}"))
     };
     refuse_existing(file)?;
-    let partial = partial(file);
-    let _ = std::fs::remove_file(&partial);
-    create_private(&partial)?;
+    let all @ [partial, ..] = &unfinished(file);
+    all.iter().for_each(|left| drop(std::fs::remove_file(left)));
+    create_private(partial).map_err(failed(partial))?;
     let copied = (|| {
         let connection = open_reader(path, busy)?;
         connection.pragma_update(None, "query_only", false)?;
         let mut teller = Teller::new(watch.clone(), "copied", 1);
         connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()])?;
-        File::open(&partial).and_then(|file| file.sync_all()).map_err(failed(&partial))?;
-        let copy = Connection::open(&partial)?;
+        File::open(partial).and_then(|file| file.sync_all()).map_err(failed(partial))?;
+        let copy = Connection::open(partial)?;
         if let Some(found) = integrity(&copy)?.first() {
             return Err(StoreError::Damaged(format!("the copy is not sound: {found}")));
         }
         drop(copy);
-        std::fs::rename(&partial, file).map_err(failed(file))?;
+        std::fs::rename(partial, file).map_err(failed(file))?;
         if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))?;
         }
@@ -133,7 +96,7 @@ pub(super) fn back_up(path: &Path, busy: Duration, file: &Path, watch: &Watch) -
         Ok(())
     })();
     if copied.is_err() {
-        let _ = std::fs::remove_file(&partial);
+        all.iter().for_each(|left| drop(std::fs::remove_file(left)));
     }
     copied
 }
@@ -146,10 +109,20 @@ pub(crate) fn refuse_existing(file: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn partial(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".partial");
-    PathBuf::from(name)
+/// Returns what a copy is called while it is made, and what SQLite keeps beside it.
+pub(crate) fn unfinished(file: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|rest| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".partial");
+        name.push(rest);
+        PathBuf::from(name)
+    })
+}
+
+/// Builds the index of words anew.
+pub(super) fn reindex(path: &Path, busy: Duration) -> Result<(), StoreError> {
+    let mut connection = open_writer(path, busy, Opening::AsItIs)?;
+    super::index::reindex(&mut connection)
 }
 
 /// Gives free pages back to the file system.
@@ -164,11 +137,19 @@ pub(super) fn pour(path: &Path, busy: Duration, into: &Outflow) -> Result<(), St
     let connection = open_reader(path, busy)?;
     let snapshot = connection.unchecked_transaction()?;
     for table in 0..TABLES.len() {
-        rows(&snapshot, table, false, PAGE_ROWS, &mut |page| {
+        rows(&snapshot, table, false, PAGE_ROWS, &mut refuse_odd, &mut |page| {
             into.0.blocking_send(Page::Rows(table, page)).map_err(|_| StoreError::Closed)
         })?;
     }
     into.0.blocking_send(Page::End).map_err(|_| StoreError::Closed)
+}
+
+/// Says that a row which cannot be read cannot be copied.
+fn refuse_odd(row: String, error: StoreError) -> Result<(), StoreError> {
+    match error {
+        StoreError::Damaged(what) => Err(StoreError::Damaged(format!("{row}: {what}"))),
+        error => Err(error),
+    }
 }
 
 /// Takes in every row of another history, and keeps it if it reads back equal.
@@ -192,7 +173,7 @@ pub(super) fn fill(path: &Path, busy: Duration, from: &mut Inflow) -> Result<Inv
     }
     let mut written = Inventory::default();
     for table in 0..TABLES.len() {
-        rows(&transaction, table, false, PAGE_ROWS, &mut |page| {
+        rows(&transaction, table, false, PAGE_ROWS, &mut refuse_odd, &mut |page| {
             page.iter().for_each(|row| written.add(table, row));
             Ok(())
         })?;
@@ -212,6 +193,8 @@ mod tests {
 
     #[test]
     fn an_unfinished_copy_has_a_name_of_its_own() {
-        assert_eq!(partial(Path::new("a/history.db")), Path::new("a/history.db.partial"));
+        let [partial, log, _] = unfinished(Path::new("a/history.db"));
+        assert_eq!(partial, Path::new("a/history.db.partial"));
+        assert_eq!(log, Path::new("a/history.db.partial-wal"));
     }
 }

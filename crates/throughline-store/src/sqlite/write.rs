@@ -8,29 +8,37 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::{ConversationId, EntryId, Text, Usage};
 
-use super::bodies;
+use super::bodies::{self, Numbered};
+use super::rows::update_exchange_checksum;
 use crate::batch::Sprout;
 use crate::bodies::Bodies;
+use crate::checksum::{
+    ConversationRow, NodeFields, answer_checksum, attempt_checksum, events_checksum, exchange_checksum,
+    item_checksum, key_checksum, learned_checksum, sent_checksum, setting_checksum,
+};
 use crate::digest::Digest;
 use crate::prepared::{Piece, Prepared};
 use crate::record::Blob;
 use crate::{
-    Attempt, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, NewConversation, Receipt, Scope,
-    Setting, StoreError, Write,
+    Attempt, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, NewConversation, Receipt,
+    ResponseMark, Scope, Setting, StoreError, Write,
 };
 
 /// Writes one batch.
 pub(super) struct Writing<'w> {
     pub connection: &'w Connection,
     pub prepared: &'w Prepared,
-    pub bodies: &'w mut Bodies<i64, i64>,
+    pub bodies: &'w mut Bodies<i64, Numbered>,
     pub new_entries: usize,
+    /// Conversations that something was added to, and when.
+    pub touched: BTreeMap<ConversationId, i64>,
 }
 
 /// The node that the next one follows.
 #[derive(Clone, Copy)]
 struct Parent {
     n: i64,
+    id: Digest,
     chain: Chain,
 }
 
@@ -39,7 +47,6 @@ struct Place {
     conversation: i64,
     exchange: Option<i64>,
     parent: Option<Parent>,
-    at: i64,
 }
 
 /// The tools of the latest calls of an extension, by the ids of the calls. To look each up in the table would take time
@@ -70,6 +77,7 @@ impl Writing<'_> {
                 }
             }
         }
+        self.update_touched()?;
         Ok(Receipt { new_entries: self.new_entries })
     }
 
@@ -81,9 +89,12 @@ impl Writing<'_> {
                 let (n, conversation) = self.exchange(exchange)?;
                 if let Some(Piece::Digest(digest)) = self.prepared.piece(number) {
                     let body = bodies::keep(self.bodies, self.connection, conversation, *digest, body)?;
+                    let checksum = sent_checksum(exchange, *attempt, *digest);
                     self.connection
-                        .prepare_cached("INSERT OR REPLACE INTO sent VALUES (?1, ?2, ?3)")?
-                        .execute(params![n, attempt, body])?;
+                        .prepare_cached(
+                            "INSERT OR REPLACE INTO sent (exchange, attempt, body, checksum) VALUES (?1, ?2, ?3, ?4)",
+                        )?
+                        .execute(params![n, attempt, body, checksum])?;
                 }
                 Ok(())
             }
@@ -106,67 +117,154 @@ impl Writing<'_> {
         }
     }
 
-    fn begin(&self, new: &NewConversation) -> Result<(), StoreError> {
-        let n: i64 = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO conversations (id, created, updated, identified, title) VALUES (?1, ?2, ?2, ?3, ?4)
-                 ON CONFLICT (id) DO UPDATE SET
-                     updated = max(updated, excluded.updated), title = coalesce(title, excluded.title)
-                 RETURNING n",
-            )?
-            .query_row(
-                params![new.id.as_str(), new.at.0, new.identified.as_str(), text(&new.title)],
-                |row| row.get(0),
-            )?;
+    fn begin(&mut self, new: &NewConversation) -> Result<(), StoreError> {
+        let n = match self.conversation_row(&new.id)? {
+            Some((n, kept)) => {
+                let mut row = kept.clone();
+                row.begin_again(new);
+                if row != kept {
+                    self.update_conversation(n, &row)?;
+                }
+                n
+            }
+            None => self.insert_conversation(&ConversationRow::begun(new))?,
+        };
         for key in &new.keys {
             self.connection
-                .prepare_cached("INSERT OR IGNORE INTO keys VALUES (?1, ?2)")?
-                .execute(params![key.as_str(), n])?;
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO keys (key, conversation, checksum) VALUES (?1, ?2, ?3)",
+                )?
+                .execute(params![key.as_str(), n, key_checksum(key, &new.id)])?;
         }
         Ok(())
     }
 
-    fn update(&self, exchange: &Exchange) -> Result<(), StoreError> {
+    fn conversation_row(&self, id: &ConversationId) -> Result<Option<(i64, ConversationRow)>, StoreError> {
+        let found = self
+            .connection
+            .prepare_cached("SELECT n, created, updated, identified, title FROM conversations WHERE id = ?1")?
+            .query_row([id.as_str()], |row| {
+                let kept = ConversationRow {
+                    id: id.clone(),
+                    created: row.get(1)?,
+                    updated: row.get(2)?,
+                    identified: row.get::<_, String>(3)?.into(),
+                    title: row.get::<_, Option<String>>(4)?.map(Text::from),
+                };
+                Ok((row.get(0)?, kept))
+            })
+            .optional()?;
+        Ok(found)
+    }
+
+    fn insert_conversation(&self, row: &ConversationRow) -> Result<i64, StoreError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO conversations (id, created, updated, identified, title, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                row.id.as_str(),
+                row.created,
+                row.updated,
+                row.identified.as_str(),
+                text(&row.title),
+                row.checksum()
+            ])?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    fn update_conversation(&self, n: i64, row: &ConversationRow) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached("UPDATE conversations SET updated = ?2, title = ?3, checksum = ?4 WHERE n = ?1")?
+            .execute(params![n, row.updated, text(&row.title), row.checksum()])?;
+        Ok(())
+    }
+
+    /// Notes for all conversations that something was added to when that was.
+    fn update_touched(&mut self) -> Result<(), StoreError> {
+        for (id, at) in std::mem::take(&mut self.touched) {
+            let found = self.conversation_row(&id)?;
+            if let Some((n, mut row)) = found
+                && row.updated < at
+            {
+                row.touch(at);
+                self.update_conversation(n, &row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, exchange: &Exchange) -> Result<(), StoreError> {
         let conversation = self.conversation(&exchange.conversation)?;
-        self.touch(conversation, exchange.ended.unwrap_or(exchange.started).0)?;
+        self.touch(&exchange.conversation, exchange.ended.unwrap_or(exchange.started).0);
+        let kept: Option<(i64, Option<ResponseMark>)> = self
+            .connection
+            .prepare_cached("SELECT n, response, stored, deleted FROM exchanges WHERE id = ?1")?
+            .query_row([exchange.id.as_str()], |row| {
+                let (stored, deleted) = (row.get(2)?, row.get(3)?);
+                let mark = |id: String| ResponseMark { id: id.into(), stored, deleted };
+                Ok((row.get(0)?, row.get::<_, Option<String>>(1)?.map(mark)))
+            })
+            .optional()?;
+        let n = match kept {
+            Some((n, response)) => {
+                let kept = Exchange { response, ..exchange.clone() };
+                self.write_exchange(UPDATE_EXCHANGE, conversation, &kept.brought_up_to_date(exchange))?;
+                n
+            }
+            None => {
+                self.write_exchange(INSERT_EXCHANGE, conversation, exchange)?;
+                self.connection.last_insert_rowid()
+            }
+        };
+        for (number, attempt) in (0_i64..).zip(&exchange.attempts) {
+            self.attempt(n, &exchange.id, number, attempt)?;
+        }
+        Ok(())
+    }
+
+    fn write_exchange(&self, sql: &str, conversation: i64, exchange: &Exchange) -> Result<(), StoreError> {
         let usage =
             |field: fn(&Usage) -> u64| exchange.usage.as_ref().map(|usage| field(usage).cast_signed());
         let response = exchange.response.as_ref();
-        let n: i64 = self.connection.prepare_cached(UPSERT_EXCHANGE)?.query_row(
-            params![
-                exchange.id.as_str(),
-                conversation,
-                entry(exchange.before.as_ref()),
-                entry(exchange.after.as_ref()),
-                crate::tags::dialect_tag(exchange.dialect),
-                text(&exchange.client),
-                text(&exchange.asked_model),
-                exchange.started.0,
-                exchange.ended.map(|at| at.0),
-                text(&exchange.ending),
-                exchange.status,
-                usage(|usage| usage.input),
-                usage(|usage| usage.cache_read),
-                usage(|usage| usage.cache_written),
-                usage(|usage| usage.output),
-                usage(|usage| usage.reasoning),
-                response.map(|response| response.id.as_str()),
-                response.is_some_and(|response| response.stored),
-                response.is_some_and(|response| response.deleted),
-            ],
-            |row| row.get(0),
-        )?;
-        for (number, attempt) in (0_i64..).zip(&exchange.attempts) {
-            self.attempt(n, number, attempt)?;
-        }
+        self.connection.prepare_cached(sql)?.execute(params![
+            exchange.id.as_str(),
+            conversation,
+            entry(exchange.before.as_ref()),
+            entry(exchange.after.as_ref()),
+            crate::tags::dialect_tag(exchange.dialect),
+            text(&exchange.client),
+            text(&exchange.asked_model),
+            exchange.started.0,
+            exchange.ended.map(|at| at.0),
+            text(&exchange.ending),
+            exchange.status,
+            usage(|usage| usage.input),
+            usage(|usage| usage.cache_read),
+            usage(|usage| usage.cache_written),
+            usage(|usage| usage.output),
+            usage(|usage| usage.reasoning),
+            response.map(|response| response.id.as_str()),
+            response.is_some_and(|response| response.stored),
+            response.is_some_and(|response| response.deleted),
+            exchange_checksum(exchange),
+        ])?;
         Ok(())
     }
 
-    fn attempt(&self, exchange: i64, number: i64, attempt: &Attempt) -> Result<(), StoreError> {
+    fn attempt(
+        &self,
+        exchange: i64,
+        id: &ExchangeId,
+        number: i64,
+        attempt: &Attempt,
+    ) -> Result<(), StoreError> {
         self.connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                "INSERT OR REPLACE INTO attempts (exchange, number, backend, dialect, model, strategy, report,
+                     started, ended, status, failure, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
                 exchange,
@@ -180,6 +278,7 @@ impl Writing<'_> {
                 attempt.ended.map(|at| at.0),
                 attempt.status,
                 text(&attempt.failure),
+                attempt_checksum(id, number, attempt),
             ])?;
         Ok(())
     }
@@ -202,27 +301,29 @@ impl Writing<'_> {
             let at = match self.find(sprout.id)? {
                 Some((at, _)) => at,
                 None => {
-                    let place = Place { conversation, exchange, parent, at: extension.at.0 };
-                    self.sprout(place, sprout, &mut tools)?
+                    let place = Place { conversation, exchange, parent };
+                    self.sprout(place, extension, sprout, &mut tools)?
                 }
             };
             for item in &sprout.items {
                 self.connection
-                    .prepare_cached("INSERT OR REPLACE INTO items VALUES (?1, ?2)")?
-                    .execute(params![item.as_str(), at.n])?;
+                    .prepare_cached("INSERT OR REPLACE INTO items (id, node, checksum) VALUES (?1, ?2, ?3)")?
+                    .execute(params![item.as_str(), at.n, item_checksum(item, sprout.id)])?;
             }
             parent = Some(at);
         }
-        self.touch(conversation, extension.at.0)
+        self.touch(&extension.conversation, extension.at.0);
+        Ok(())
     }
 
     fn sprout<'s>(
         &mut self,
         place: Place,
+        extension: &Extension,
         sprout: &'s Sprout,
         tools: &mut CallTools<'s>,
     ) -> Result<Parent, StoreError> {
-        let Place { conversation, exchange, parent, at } = place;
+        let Place { conversation, exchange, parent } = place;
         let envelope = sprout.encoded.envelope.as_ref();
         let envelope = envelope.map(|envelope| self.blob(conversation, envelope)).transpose()?;
         let record = self.blob(conversation, &sprout.encoded.record)?;
@@ -234,11 +335,21 @@ impl Writing<'_> {
         if let (KeptKind::Called, Some(call_id)) = (sprout.kind, &sprout.call_id) {
             tools.insert(call_id, tool.clone());
         }
+        let fields = NodeFields {
+            sprout,
+            conversation: &extension.conversation,
+            exchange: extension.exchange.as_ref(),
+            parent: parent.map(|parent| parent.id),
+            chain,
+            counts,
+            at: extension.at.0,
+            tool: tool.as_deref(),
+        };
         self.connection
             .prepare_cached(
                 "INSERT INTO nodes (id, conversation, parent, record, chain, counts, exchange, at, kind, tool,
-                     call_id, message, block, envelope)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                     call_id, message, block, envelope, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             )?
             .execute(params![
                 sprout.id.bytes(),
@@ -248,16 +359,17 @@ impl Writing<'_> {
                 chain.0.bytes(),
                 counts,
                 exchange,
-                at,
+                extension.at.0,
                 crate::tags::kind_tag(sprout.kind),
                 tool,
                 text(&sprout.call_id),
                 sprout.place.map(|place| place.message),
                 sprout.place.and_then(|place| place.block),
                 envelope,
+                fields.checksum(),
             ])?;
         self.new_entries += 1;
-        Ok(Parent { n: self.connection.last_insert_rowid(), chain })
+        Ok(Parent { n: self.connection.last_insert_rowid(), id: sprout.id, chain })
     }
 
     /// Returns the tool that a result is of, by the latest call of that id; for searching, not for pairing.
@@ -292,9 +404,17 @@ impl Writing<'_> {
         if let Some(Piece::Packed(packed)) = self.prepared.piece(number) {
             self.connection
                 .prepare_cached(
-                    "INSERT INTO events (exchange, attempt, codec, size, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    "INSERT INTO events (exchange, attempt, codec, size, bytes, checksum)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?
-                .execute(params![n, attempt, packed.codec as i64, packed.size, packed.bytes])?;
+                .execute(params![
+                    n,
+                    attempt,
+                    packed.codec as i64,
+                    packed.size,
+                    packed.bytes,
+                    events_checksum(exchange, attempt, packed)
+                ])?;
         }
         Ok(())
     }
@@ -304,10 +424,16 @@ impl Writing<'_> {
         if let Some(Piece::Packed(packed)) = self.prepared.piece(number) {
             self.connection
                 .prepare_cached(
-                    "INSERT OR REPLACE INTO answers
-                     SELECT n, ?2, ?3, ?4 FROM exchanges WHERE n = ?1 AND NOT deleted",
+                    "INSERT OR REPLACE INTO answers (exchange, codec, size, bytes, checksum)
+                     SELECT n, ?2, ?3, ?4, ?5 FROM exchanges WHERE n = ?1 AND NOT deleted",
                 )?
-                .execute(params![n, packed.codec as i64, packed.size, packed.bytes])?;
+                .execute(params![
+                    n,
+                    packed.codec as i64,
+                    packed.size,
+                    packed.bytes,
+                    answer_checksum(exchange, packed)
+                ])?;
         }
         Ok(())
     }
@@ -321,12 +447,12 @@ impl Writing<'_> {
         let Some(n) = found else { return Ok(()) };
         self.connection.prepare_cached("UPDATE exchanges SET deleted = 1 WHERE n = ?1")?.execute([n])?;
         self.connection.prepare_cached("DELETE FROM answers WHERE exchange = ?1")?.execute([n])?;
-        Ok(())
+        update_exchange_checksum(self.connection, n)
     }
 
     fn learn(&self, learned: &Learned) -> Result<(), StoreError> {
         self.connection
-            .prepare_cached("INSERT OR REPLACE INTO learned VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
+            .prepare_cached("INSERT OR REPLACE INTO learned VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
             .execute(params![
                 learned.backend.as_str(),
                 learned.model.as_str(),
@@ -335,6 +461,7 @@ impl Writing<'_> {
                 learned.reason.as_str(),
                 learned.at.0,
                 learned.expires.map(|at| at.0),
+                learned_checksum(learned),
             ])?;
         Ok(())
     }
@@ -347,8 +474,14 @@ impl Writing<'_> {
         match &setting.value {
             Some(value) => self
                 .connection
-                .prepare_cached("INSERT OR REPLACE INTO settings VALUES (?1, ?2, ?3, ?4)")?
-                .execute(params![conversation, setting.name.as_str(), value.as_str(), setting.at.0])?,
+                .prepare_cached("INSERT OR REPLACE INTO settings VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute(params![
+                    conversation,
+                    setting.name.as_str(),
+                    value.as_str(),
+                    setting.at.0,
+                    setting_checksum(setting)
+                ])?,
             None => self
                 .connection
                 .prepare_cached("DELETE FROM settings WHERE conversation = ?1 AND name = ?2")?
@@ -372,7 +505,7 @@ impl Writing<'_> {
             .prepare_cached("INSERT INTO blobs (digest, codec, size, bytes) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![blob.digest.bytes(), packed.codec as i64, packed.size, packed.bytes])?;
         let n = self.connection.last_insert_rowid();
-        self.bodies.note(&conversation, n, &blob.bytes);
+        self.bodies.note(&conversation, Numbered { n, digest: blob.digest }, &blob.bytes);
         Ok(n)
     }
 
@@ -407,34 +540,28 @@ impl Writing<'_> {
             .prepare_cached("SELECT n, chain, conversation FROM nodes WHERE id = ?1")?
             .query_row([id.bytes()], |row| {
                 let chain = Chain(Digest::from_bytes(row.get(1)?));
-                Ok((Parent { n: row.get(0)?, chain }, row.get(2)?))
+                Ok((Parent { n: row.get(0)?, id, chain }, row.get(2)?))
             })
             .optional()?;
         Ok(found)
     }
 
-    fn touch(&self, conversation: i64, at: i64) -> Result<(), StoreError> {
-        self.connection
-            .prepare_cached("UPDATE conversations SET updated = ?2 WHERE n = ?1 AND updated < ?2")?
-            .execute(params![conversation, at])?;
-        Ok(())
+    fn touch(&mut self, conversation: &ConversationId, at: i64) {
+        let touched = self.touched.entry(conversation.clone()).or_insert(at);
+        *touched = at.max(*touched);
     }
 }
 
-const UPSERT_EXCHANGE: &str = "
+const INSERT_EXCHANGE: &str = "
     INSERT INTO exchanges (id, conversation, before, after, dialect, client, asked_model, started, ended,
-        ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
-    ON CONFLICT (id) DO UPDATE SET
-        conversation = excluded.conversation, before = excluded.before, after = excluded.after,
-        dialect = excluded.dialect, client = excluded.client, asked_model = excluded.asked_model,
-        started = excluded.started, ended = excluded.ended, ending = excluded.ending,
-        status = excluded.status, input = excluded.input, cache_read = excluded.cache_read,
-        cache_write = excluded.cache_write, output = excluded.output, reasoning = excluded.reasoning,
-        response = coalesce(excluded.response, response),
-        stored = iif(excluded.response IS NULL, stored, excluded.stored),
-        deleted = max(deleted, excluded.deleted)
-    RETURNING n";
+        ending, status, input, cache_read, cache_write, output, reasoning, response, stored, deleted, checksum)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+
+const UPDATE_EXCHANGE: &str = "
+    UPDATE exchanges SET conversation = ?2, before = ?3, after = ?4, dialect = ?5, client = ?6,
+        asked_model = ?7, started = ?8, ended = ?9, ending = ?10, status = ?11, input = ?12, cache_read = ?13,
+        cache_write = ?14, output = ?15, reasoning = ?16, response = ?17, stored = ?18, deleted = ?19, checksum = ?20
+    WHERE id = ?1";
 
 fn text(text: &Option<Text>) -> Option<&str> {
     text.as_deref()

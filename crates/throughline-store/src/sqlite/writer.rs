@@ -8,6 +8,7 @@
 //! A connection that failed is dropped and opened anew for the next group: when a disk has space again, or a
 //! file is back, so is the service.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
+use super::bodies::Numbered;
 use super::connection::{Opening, check_schema, open_writer};
 use super::index::index;
 use super::prune::prune;
@@ -54,7 +56,7 @@ struct Work {
     busy: Duration,
     opening: Opening,
     connection: Option<Open>,
-    bodies: Bodies<i64, i64>,
+    bodies: Bodies<i64, Numbered>,
     unindexed: usize,
 }
 
@@ -257,9 +259,11 @@ impl Open {
 fn write(
     savepoint: Savepoint<'_>,
     prepared: &Prepared,
-    bodies: &mut Bodies<i64, i64>,
+    bodies: &mut Bodies<i64, Numbered>,
 ) -> Result<Result<Receipt, StoreError>, StoreError> {
-    let written = Writing { connection: &savepoint, prepared, bodies, new_entries: 0 }.write();
+    let written =
+        Writing { connection: &savepoint, prepared, bodies, new_entries: 0, touched: BTreeMap::new() }
+            .write();
     match written {
         Ok(receipt) => {
             savepoint.commit()?;

@@ -1,8 +1,8 @@
 //! What makes a history sound, whatever store it lies in.
 //!
-//! Everything is named by a digest, so everything can be verified: contents against their names, entries against
-//! what they say and stand behind, chains against what was said, requests against what was sent. Decisions only: a
-//! store hands over its rows, then whatever [`Checker::next_body`] asks for.
+//! Everything is named by a digest or has a checksum, so everything can be verified: contents against their names, entries
+//! against what they say and stand behind, chains against what was said, requests against what was sent, and whole rows
+//! against their checksums. Decisions only: a store hands over its rows, then whatever [`Checker::next_body`] asks for.
 //!
 //! A result without a call is counted and is no finding: clients send such histories, and the record shows what was
 //! sent.
@@ -15,9 +15,10 @@ use throughline_core::{Entry, Kind};
 use super::rows::{Cell, Row, TABLES};
 use crate::batch::node_id;
 use crate::chain::Saying;
+use crate::checksum::checksum_of_cells;
 use crate::digest::{Digest, Domain};
 use crate::events::decode_events;
-use crate::pack::{undelta, unpack};
+use crate::pack::{Codec, undelta, unpack};
 use crate::record::{EntryReader, envelope_of, verify_record};
 use crate::tags::kind_tag;
 use crate::{Chain, KeptKind, StoreError};
@@ -52,10 +53,29 @@ pub struct Checkup {
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
+    /// The table that it stands in; `file` for the database as a whole.
+    pub table: &'static str,
     /// What it is about: a kind of thing and its name.
     pub of: String,
+    /// The conversation that it belongs to, as far as that is known.
+    pub conversation: Option<String>,
     /// What is wrong with it.
     pub what: String,
+    /// What can be done about it.
+    pub remedy: Remedy,
+}
+
+/// What can be done about something that is not as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Restore a backup: the database as a whole is not to be relied upon.
+    RestoreBackup,
+    /// Restore a backup, or delete the conversation that it belongs to.
+    RestoreOrDelete,
+    /// Write it again: it is a setting, or something that is found out anew.
+    WriteAgain,
+    /// Build the index of words anew from the entries.
+    Reindex,
 }
 
 /// More findings than this help nobody.
@@ -72,7 +92,12 @@ pub(crate) struct SourcedBody {
 pub(crate) struct Checker {
     checkup: Checkup,
     conversations: HashSet<String>,
-    exchanges: HashSet<String>,
+    /// Each with its conversation.
+    exchanges: HashMap<String, String>,
+    /// Which exchange a request was sent in.
+    sent_in: HashMap<Digest, String>,
+    /// Records with something wrong, and where that was noted.
+    bad_blobs: HashMap<Digest, usize>,
     /// The tool of the latest call of an id, by conversation.
     tools: HashMap<(String, String), String>,
     blobs: HashSet<Digest>,
@@ -117,20 +142,29 @@ struct Node {
 impl Checker {
     /// Takes in a row of the table of that number; rows of `nodes` come with record and envelope behind them.
     pub fn row(&mut self, table: usize, row: &Row) {
-        match TABLES[table].name {
+        let before = self.checkup.wrong;
+        let table = &TABLES[table];
+        match table.name {
             "conversations" => self.conversation(row),
-            "keys" => self.expect_conversation("key", row, &row[1]),
+            "keys" => self.expect_conversation(table.name, row, &row[1]),
             "exchanges" => self.exchange(row),
-            "attempts" => self.expect_exchange("attempt", &row[0]),
+            "attempts" => self.expect_exchange(table.name, row),
             "blobs" => self.blob(row),
             "nodes" => self.node(row),
             "items" => self.item(row),
             "bodies" => self.body_link(row),
             "sent" => self.sent(row),
-            "events" => self.packed("events", &row[0], &row[2..5], |bytes| decode_events(&bytes).map(drop)),
-            "answers" => self.packed("answer", &row[0], &row[1..4], utf8),
-            "settings" if row[0] != Cell::Nothing => self.expect_conversation("setting", row, &row[0]),
+            "events" => self.packed(table.name, row, &row[2..5], |bytes| decode_events(&bytes).map(drop)),
+            "answers" => self.packed(table.name, row, &row[1..4], utf8),
+            "settings" if row[0] != Cell::Nothing => self.expect_conversation(table.name, row, &row[0]),
             _ => {}
+        }
+        // Whatever was found says more than that the row is another.
+        if self.checkup.wrong == before && table.has_checksum() {
+            let at = table.columns.len() - 1;
+            if row[at].number() != Some(checksum_of_cells(table.name, &row[..at])) {
+                self.find(table.name, row, "the row is not the one that was written");
+            }
         }
     }
 
@@ -142,23 +176,22 @@ impl Checker {
     fn exchange(&mut self, row: &Row) {
         self.checkup.exchanges += 1;
         let id = row[0].text().unwrap_or_default().to_owned();
-        self.expect_conversation("exchange", row, &row[1]);
+        self.expect_conversation("exchanges", row, &row[1]);
         for entry in [&row[2], &row[3]].into_iter().filter_map(Cell::digest) {
             self.named.push((id.clone(), entry));
         }
-        self.exchanges.insert(id);
+        self.exchanges.insert(id, row[1].text().unwrap_or_default().to_owned());
     }
 
-    fn expect_conversation(&mut self, what: &str, row: &Row, named: &Cell) {
+    fn expect_conversation(&mut self, table: &'static str, row: &Row, named: &Cell) {
         if !named.text().is_some_and(|id| self.conversations.contains(id)) {
-            let name = row[0].text().unwrap_or("?").to_owned();
-            self.find(format!("{what} {name}"), "its conversation is not there");
+            self.find(table, row, "its conversation is not there");
         }
     }
 
-    fn expect_exchange(&mut self, what: &str, named: &Cell) {
-        if !named.text().is_some_and(|id| self.exchanges.contains(id)) {
-            self.find(format!("{what} of {}", named.text().unwrap_or("?")), "its exchange is not there");
+    fn expect_exchange(&mut self, table: &'static str, row: &Row) {
+        if !row[0].text().is_some_and(|id| self.exchanges.contains_key(id)) {
+            self.find(table, row, "its exchange is not there");
         }
     }
 
@@ -166,22 +199,41 @@ impl Checker {
         self.checkup.records += 1;
         let Some(digest) = row[0].digest() else { return };
         self.blobs.insert(digest);
+        // No record is compressed with another, or has a digest behind it.
+        let is_odd = row[1].number().is_none_or(|codec| codec > Codec::Zstd as i64);
         let verified = unpacked(&row[1..4]).and_then(|bytes| {
-            if Digest::of(Domain::Record, &bytes) != digest {
-                return Err(StoreError::Damaged("its content is not what its name says".to_owned()));
+            if is_odd || Digest::of(Domain::Record, &bytes) != digest {
+                return Err(StoreError::Damaged("content does not match its digest".to_owned()));
             }
             Ok(verify_record(&bytes)?)
         });
         if let Err(error) = verified {
-            self.find(format!("record {digest}"), said(&error));
+            self.bad_blobs.insert(digest, self.checkup.findings.len());
+            self.find("blobs", row, said(&error));
+        }
+    }
+
+    /// Notes which conversation a record belongs to that something is wrong with.
+    fn note_conversation(&mut self, row: &Row) {
+        for blob in [&row[4], &row[5]].into_iter().filter_map(Cell::digest) {
+            let found = self.bad_blobs.get(&blob).and_then(|at| self.checkup.findings.get_mut(*at));
+            if let Some(found) = found
+                && found.conversation.is_none()
+            {
+                found.conversation = row[1].text().map(str::to_owned);
+                found.remedy = Remedy::RestoreOrDelete;
+            }
         }
     }
 
     fn node(&mut self, row: &Row) {
         self.checkup.entries += 1;
         let Some(id) = row[0].digest() else { return };
+        if !self.bad_blobs.is_empty() {
+            self.note_conversation(row);
+        }
         if let Err(what) = self.verified_node(id, row) {
-            self.find(format!("entry {id} of {}", row[1].text().unwrap_or("?")), &what);
+            self.find("nodes", row, &what);
             // What follows it is still looked at.
             if !self.by_id.contains_key(&id) {
                 let chain = row[6].digest().map_or(Chain::ROOT, Chain);
@@ -200,7 +252,7 @@ impl Checker {
         let conversation = row[1].text().filter(|id| self.conversations.contains(*id));
         let conversation = conversation.ok_or("its conversation is not there")?;
         let conversation = conversation.to_owned();
-        if row[2].text().is_some_and(|id| !self.exchanges.contains(id)) {
+        if row[2].text().is_some_and(|id| !self.exchanges.contains_key(id)) {
             return Err("its exchange is not there".to_owned());
         }
         let parent_id = row[3].digest();
@@ -261,13 +313,13 @@ impl Checker {
     }
 
     fn entry(&mut self, row: &Row) -> Result<Entry, StoreError> {
-        let record = unpacked(&row[14..17])?;
+        let record = unpacked(&row[15..18])?;
         let envelope = row[5].digest();
         if envelope_of(&record)? != envelope {
             return Err(StoreError::Damaged("it is filed under another envelope".to_owned()));
         }
         let mut load = |digest| match envelope {
-            Some(envelope) if envelope == digest => unpacked(&row[17..20]),
+            Some(envelope) if envelope == digest => unpacked(&row[18..21]),
             _ => Err(StoreError::Damaged("it is filed under another envelope".to_owned())),
         };
         self.reader.decode(&record, None, &mut load)
@@ -303,7 +355,7 @@ impl Checker {
 
     fn item(&mut self, row: &Row) {
         if !row[1].digest().is_some_and(|node| self.by_id.contains_key(&node)) {
-            self.find(format!("item {}", row[0].text().unwrap_or("?")), "its entry is not there");
+            self.find("items", row, "its entry is not there");
         }
     }
 
@@ -315,22 +367,25 @@ impl Checker {
     }
 
     fn sent(&mut self, row: &Row) {
-        self.expect_exchange("request", &row[0]);
-        if !row[2].digest().is_some_and(|body| self.bodies.contains(&body)) {
-            self.find(format!("request of {}", row[0].text().unwrap_or("?")), "its body is not there");
+        self.expect_exchange("sent", row);
+        let body = row[2].digest().filter(|body| self.bodies.contains(body));
+        match (body, row[0].text()) {
+            (Some(body), Some(exchange)) => drop(self.sent_in.insert(body, exchange.to_owned())),
+            (None, _) => self.find("sent", row, "its body is not there"),
+            _ => {}
         }
     }
 
     fn packed(
         &mut self,
-        what: &str,
-        exchange: &Cell,
+        table: &'static str,
+        row: &Row,
         cells: &[Cell],
         read: fn(Vec<u8>) -> Result<(), StoreError>,
     ) {
-        self.expect_exchange(what, exchange);
+        self.expect_exchange(table, row);
         if let Err(error) = unpacked(cells).and_then(read) {
-            self.find(format!("{what} of {}", exchange.text().unwrap_or("?")), said(&error));
+            self.find(table, row, said(&error));
         }
     }
 
@@ -363,41 +418,59 @@ impl Checker {
         {
             Ok(bytes) => {
                 if Digest::of(Domain::Body, &bytes) != digest {
-                    self.find(format!("request {digest}"), "its content is not what its name says");
+                    self.find_body(digest, "content does not match its digest");
                 }
                 if !followers.is_empty() {
                     self.stack.push((Arc::new(bytes), followers));
                 }
             }
             Err(error) => {
-                self.find(format!("request {digest}"), said(&error));
-                self.unreadable(followers);
+                self.find_body(digest, said(&error));
+                self.unreadable_bodies(followers);
             }
         }
     }
 
     /// Notes requests that rest on one that cannot be read.
-    fn unreadable(&mut self, mut followers: Vec<Digest>) {
+    fn unreadable_bodies(&mut self, mut followers: Vec<Digest>) {
         while let Some(digest) = followers.pop() {
-            self.find(format!("request {digest}"), "the request that it is based on cannot be read");
+            self.find_body(digest, "the request that it is based on cannot be read");
             followers.extend(self.based.remove(&Some(digest)).unwrap_or_default());
         }
     }
 
-    /// Notes something that a store found out itself.
-    pub fn note(&mut self, of: &str, what: &str) {
-        self.find(of.to_owned(), what);
+    /// Notes something about the database as a whole, which the store found out itself.
+    pub fn file(&mut self, what: &str) {
+        self.note("file", "the database".to_owned(), None, what, Remedy::RestoreBackup);
+    }
+
+    /// Notes something about the index of words.
+    pub fn index(&mut self, what: &str) {
+        self.note("words", "the index of words".to_owned(), None, what, Remedy::Reindex);
+    }
+
+    /// Notes a row that cannot be read, by what names it in the database; of no name, all that are left of its table.
+    pub fn unreadable(&mut self, table: &'static str, row: &str, error: &StoreError) {
+        let of = match row {
+            "" => format!("the rest of table {table}"),
+            row => format!("row {row} of table {table}"),
+        };
+        self.note(table, of, None, said(error), Remedy::RestoreBackup);
     }
 
     /// Returns what was found, when there are no more rows and no more requests.
     pub fn done(mut self) -> Checkup {
         let lost: BTreeSet<Digest> = self.based.drain().flat_map(|(_, digests)| digests).collect();
         for digest in lost {
-            self.find(format!("request {digest}"), "the request that it is based on is not there");
+            self.find_body(digest, "the request that it is based on is not there");
         }
         for (exchange, entry) in std::mem::take(&mut self.named) {
             if !self.by_id.contains_key(&entry) {
-                self.find(format!("exchange {exchange}"), "an entry that it names is not there");
+                let row = [
+                    Cell::Text(exchange.clone()),
+                    self.conversation_of(&exchange).map_or(Cell::Nothing, Cell::Text),
+                ];
+                self.find("exchanges", &row, "an entry that it names is not there");
             }
         }
         let is_open = |node: &&Node| node.call.as_ref().is_some_and(|(_, is_settled)| !is_settled);
@@ -405,10 +478,62 @@ impl Checker {
         self.checkup
     }
 
-    fn find(&mut self, of: String, what: &str) {
+    fn conversation_of(&self, exchange: &str) -> Option<String> {
+        self.exchanges.get(exchange).cloned()
+    }
+
+    /// Notes something about a request.
+    fn find_body(&mut self, digest: Digest, what: &str) {
+        let conversation = self.sent_in.get(&digest).and_then(|exchange| self.conversation_of(exchange));
+        let remedy = if conversation.is_some() { Remedy::RestoreOrDelete } else { Remedy::RestoreBackup };
+        self.note("bodies", format!("request {digest}"), conversation, what, remedy);
+    }
+
+    /// Notes something about a row.
+    fn find(&mut self, table: &'static str, row: &[Cell], what: &str) {
+        let text = |at: usize| row.get(at).and_then(Cell::text).map(str::to_owned);
+        let named = |at: usize| match row.get(at) {
+            Some(Cell::Text(text)) => text.clone(),
+            Some(Cell::Number(number)) => number.to_string(),
+            Some(Cell::Digest(digest)) => digest.to_string(),
+            _ => "?".to_owned(),
+        };
+        let of_exchange = || text(0).and_then(|exchange| self.conversation_of(&exchange));
+        let (of, conversation) = match table {
+            "conversations" => (format!("conversation {}", named(0)), text(0)),
+            "keys" => (format!("key {}", named(0)), text(1)),
+            "exchanges" => (format!("exchange {}", named(0)), text(1)),
+            "attempts" => (format!("attempt {} of exchange {}", named(1), named(0)), of_exchange()),
+            "sent" => (format!("request of attempt {} of exchange {}", named(1), named(0)), of_exchange()),
+            "events" => (format!("events of attempt {} of exchange {}", named(1), named(0)), of_exchange()),
+            "answers" => (format!("answer of exchange {}", named(0)), of_exchange()),
+            "nodes" => (format!("entry {}", named(0)), text(1)),
+            "items" => (format!("item {}", named(0)), None),
+            "blobs" => (format!("record {}", named(0)), None),
+            "bodies" => (format!("request {}", named(0)), None),
+            "learned" => (format!("verdict on {} of {} {}", named(2), named(0), named(1)), None),
+            _ => (format!("setting {}", named(1)), text(0)),
+        };
+        let remedy = match (table, &conversation) {
+            ("learned" | "settings", _) => Remedy::WriteAgain,
+            (_, Some(_)) => Remedy::RestoreOrDelete,
+            (_, None) => Remedy::RestoreBackup,
+        };
+        self.note(table, of, conversation, what, remedy);
+    }
+
+    fn note(
+        &mut self,
+        table: &'static str,
+        of: String,
+        conversation: Option<String>,
+        what: &str,
+        remedy: Remedy,
+    ) {
         self.checkup.wrong += 1;
         if self.checkup.findings.len() < FINDINGS_MAX {
-            self.checkup.findings.push(Finding { of, what: what.to_owned() });
+            let what = what.to_owned();
+            self.checkup.findings.push(Finding { table, of, conversation, what, remedy });
         }
     }
 }

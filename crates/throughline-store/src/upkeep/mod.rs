@@ -9,8 +9,9 @@ mod checkup;
 mod copy;
 mod rows;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use throughline_core::ConversationId;
 use tokio::sync::mpsc;
@@ -18,10 +19,10 @@ use tokio::sync::mpsc;
 use crate::{Answer, History, Moment, StoreError};
 
 pub(crate) use checkup::{Checker, SourcedBody};
-pub use checkup::{Checkup, Finding};
+pub use checkup::{Checkup, Finding, Remedy};
 pub use copy::copy;
 pub use rows::Inventory;
-pub(crate) use rows::{Cell, Column, Row, TABLES};
+pub(crate) use rows::{Cell, Column, Row, TABLES, Table};
 
 /// What an operator does to a whole history, beside what everybody does.
 pub trait Upkeep: History {
@@ -34,6 +35,9 @@ pub trait Upkeep: History {
     /// Writes a copy to a file that is not there yet, while the history is in use: an SQLite history, whatever
     /// this one is.
     fn back_up<'a>(&'a self, file: &'a Path, watch: Watch) -> Answer<'a, ()>;
+
+    /// Builds the index of words anew from the entries, whatever state it is in.
+    fn reindex(&self) -> Answer<'_, ()>;
 
     /// Gives space that was freed back to the file system. Writers wait meanwhile.
     fn shrink(&self) -> Answer<'_, ()>;
@@ -154,6 +158,16 @@ pub(crate) struct Candidate {
     pub bytes: u64,
 }
 
+/// From one write to the next that shows whether something can be written: whoever asks all the time is told what was
+/// seen the last time.
+pub(crate) const WRITE_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Returns the files that a backup to `file` leaves behind if it is called off.
+#[must_use]
+pub fn unfinished_backup(file: &Path) -> [PathBuf; 3] {
+    crate::sqlite::unfinished(file)
+}
+
 /// How many conversations are taken out in one transaction: others write between two of them.
 pub(crate) const PRUNED_AT_ONCE: usize = 64;
 
@@ -162,6 +176,11 @@ impl Stats {
     #[must_use]
     pub const fn content(&self) -> u64 {
         self.records.bytes + self.requests.bytes + self.events.bytes + self.answers.bytes
+    }
+
+    /// Returns how many rows a check tells of; requests are read twice.
+    pub(crate) const fn rows_to_check(&self) -> u64 {
+        self.conversations + self.exchanges + self.entries + self.records.count + 2 * self.requests.count
     }
 }
 

@@ -3,13 +3,15 @@
 //! Numbers that a database gives out are no part of it: rows refer to each other by the ids and digests of the
 //! interface. Where the order of rows means something, stores send them in that order.
 
+use crate::checksum::Field;
 use crate::digest::{Digest, Digester, Domain};
 
 /// One table that every durable store has.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub name: &'static str,
-    pub columns: &'static [Column],
+    /// Each column with its name.
+    pub columns: &'static [(&'static str, Column)],
     /// Whether the order of its rows means something.
     pub is_ordered: bool,
 }
@@ -45,41 +47,171 @@ pub(crate) type Row = Vec<Cell>;
 
 use Column::{Bytes, Digest as D, Digests, Flag, Long, Number, Small, Text};
 
+/// The last column of every table whose rows nothing else vouches for.
+const CHECKSUM: (&str, Column) = ("checksum", Long);
+
 /// The tables, each behind those that it refers to.
 pub(crate) const TABLES: [Table; 13] = [
-    Table { name: "conversations", columns: &[Text, Long, Long, Text, Text], is_ordered: true },
-    Table { name: "keys", columns: &[Text, Text], is_ordered: false },
+    Table {
+        name: "conversations",
+        columns: &[
+            ("id", Text),
+            ("created", Long),
+            ("updated", Long),
+            ("identified", Text),
+            ("title", Text),
+            CHECKSUM,
+        ],
+        is_ordered: true,
+    },
+    Table { name: "keys", columns: &[("key", Text), ("conversation", Text), CHECKSUM], is_ordered: false },
     Table {
         name: "exchanges",
         columns: &[
-            Text, Text, D, D, Small, Text, Text, Long, Long, Text, Number, Long, Long, Long, Long, Long,
-            Text, Flag, Flag,
+            ("id", Text),
+            ("conversation", Text),
+            ("before", D),
+            ("after", D),
+            ("dialect", Small),
+            ("client", Text),
+            ("asked_model", Text),
+            ("started", Long),
+            ("ended", Long),
+            ("ending", Text),
+            ("status", Number),
+            ("input", Long),
+            ("cache_read", Long),
+            ("cache_write", Long),
+            ("output", Long),
+            ("reasoning", Long),
+            ("response", Text),
+            ("stored", Flag),
+            ("deleted", Flag),
+            CHECKSUM,
         ],
         is_ordered: true,
     },
     Table {
         name: "attempts",
-        columns: &[Text, Number, Text, Small, Text, Text, Text, Long, Long, Number, Text],
+        columns: &[
+            ("exchange", Text),
+            ("number", Number),
+            ("backend", Text),
+            ("dialect", Small),
+            ("model", Text),
+            ("strategy", Text),
+            ("report", Text),
+            ("started", Long),
+            ("ended", Long),
+            ("status", Number),
+            ("failure", Text),
+            CHECKSUM,
+        ],
         is_ordered: false,
     },
-    Table { name: "blobs", columns: &[D, Small, Number, Bytes], is_ordered: false },
+    // A record is vouched for by its name, which is the digest of what it unpacks to.
+    Table {
+        name: "blobs",
+        columns: &[("digest", D), ("codec", Small), ("size", Number), ("bytes", Bytes)],
+        is_ordered: false,
+    },
     Table {
         name: "nodes",
-        columns: &[D, Text, Text, D, D, D, D, Flag, Long, Small, Text, Text, Number, Number],
+        columns: &[
+            ("id", D),
+            ("conversation", Text),
+            ("exchange", Text),
+            ("parent", D),
+            ("record", D),
+            ("envelope", D),
+            ("chain", D),
+            ("counts", Flag),
+            ("at", Long),
+            ("kind", Small),
+            ("tool", Text),
+            ("call_id", Text),
+            ("message", Number),
+            ("block", Number),
+            CHECKSUM,
+        ],
         is_ordered: true,
     },
-    Table { name: "items", columns: &[Text, D], is_ordered: false },
+    Table { name: "items", columns: &[("id", Text), ("node", D), CHECKSUM], is_ordered: false },
     Table {
         name: "bodies",
-        columns: &[D, D, Number, Digests, Number, Number, Small, Number, Bytes],
+        columns: &[
+            ("digest", D),
+            ("base", D),
+            ("depth", Number),
+            ("sources", Digests),
+            ("head", Number),
+            ("tail", Number),
+            ("codec", Small),
+            ("size", Number),
+            ("bytes", Bytes),
+            CHECKSUM,
+        ],
         is_ordered: false,
     },
-    Table { name: "sent", columns: &[Text, Number, D], is_ordered: false },
-    Table { name: "events", columns: &[Text, Number, Small, Number, Bytes], is_ordered: true },
-    Table { name: "answers", columns: &[Text, Small, Number, Bytes], is_ordered: false },
-    Table { name: "learned", columns: &[Text, Text, Text, Text, Text, Long, Long], is_ordered: false },
-    Table { name: "settings", columns: &[Text, Text, Text, Long], is_ordered: false },
+    Table {
+        name: "sent",
+        columns: &[("exchange", Text), ("attempt", Number), ("body", D), CHECKSUM],
+        is_ordered: false,
+    },
+    Table {
+        name: "events",
+        columns: &[
+            ("exchange", Text),
+            ("attempt", Number),
+            ("codec", Small),
+            ("size", Number),
+            ("bytes", Bytes),
+            CHECKSUM,
+        ],
+        is_ordered: true,
+    },
+    Table {
+        name: "answers",
+        columns: &[("exchange", Text), ("codec", Small), ("size", Number), ("bytes", Bytes), CHECKSUM],
+        is_ordered: false,
+    },
+    Table {
+        name: "learned",
+        columns: &[
+            ("backend", Text),
+            ("model", Text),
+            ("capability", Text),
+            ("verdict", Text),
+            ("reason", Text),
+            ("at", Long),
+            ("expires", Long),
+            CHECKSUM,
+        ],
+        is_ordered: false,
+    },
+    Table {
+        name: "settings",
+        columns: &[("conversation", Text), ("name", Text), ("value", Text), ("at", Long), CHECKSUM],
+        is_ordered: false,
+    },
 ];
+
+impl Table {
+    /// Returns the table of that name.
+    pub fn named(name: &str) -> &'static Self {
+        TABLES.iter().find(|table| table.name == name).unwrap_or(&TABLES[0])
+    }
+
+    /// Returns what each column holds.
+    pub fn kinds(&self) -> impl Iterator<Item = Column> + '_ {
+        self.columns.iter().map(|(_, column)| *column)
+    }
+
+    /// Says whether rows of the table carry a checksum.
+    pub fn has_checksum(&self) -> bool {
+        self.columns.last() == Some(&CHECKSUM)
+    }
+}
 
 /// What there is of each table, so that two histories can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +259,7 @@ impl Inventory {
         if TABLES[table].is_ordered {
             digester.raw(&tally.rows.to_le_bytes());
         }
-        row.iter().for_each(|cell| cell.add_to(&mut digester));
+        row.iter().for_each(|cell| Field::from(cell).add_to(&mut digester));
         for (sum, byte) in tally.digest.iter_mut().zip(digester.finish().bytes()) {
             *sum ^= byte;
         }
@@ -142,33 +274,6 @@ impl Inventory {
 }
 
 impl Cell {
-    fn add_to(&self, digester: &mut Digester) {
-        match self {
-            Self::Nothing => digester.raw(b"-"),
-            Self::Text(text) => {
-                digester.raw(b"t");
-                digester.piece(text.as_bytes());
-            }
-            Self::Number(number) => {
-                digester.raw(b"n");
-                digester.raw(&number.to_le_bytes());
-            }
-            Self::Digest(digest) => {
-                digester.raw(b"d");
-                digester.raw(digest.bytes());
-            }
-            Self::Digests(digests) => {
-                digester.raw(b"l");
-                digester.raw(&(digests.len() as u64).to_le_bytes());
-                digests.iter().for_each(|digest| digester.raw(digest.bytes()));
-            }
-            Self::Bytes(bytes) => {
-                digester.raw(b"b");
-                digester.piece(bytes);
-            }
-        }
-    }
-
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

@@ -103,6 +103,77 @@ impl Schema {
     }
 }
 
+/// A connection behind the store's back.
+pub struct Client {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl Schema {
+    /// Opens a connection behind the store's back.
+    pub fn client(&self) -> Client {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let connected = tokio_postgres::connect(&self.server, tokio_postgres::NoTls);
+        let (client, connection) = runtime.block_on(connected).unwrap();
+        runtime.spawn(connection);
+        runtime.block_on(client.batch_execute(&format!("SET search_path = {}", self.name))).unwrap();
+        Client { runtime, client }
+    }
+}
+
+impl Client {
+    /// Returns all rows.
+    pub fn ask(&self, sql: &str) -> Vec<Vec<String>> {
+        self.try_ask(sql).unwrap()
+    }
+
+    /// Returns all rows; nothing if the server refuses.
+    pub fn try_ask(&self, sql: &str) -> Option<Vec<Vec<String>>> {
+        let answers = self.runtime.block_on(self.client.simple_query(sql)).ok()?;
+        let rows = answers.iter().filter_map(|answer| match answer {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|at| row.get(at).unwrap_or_default().to_owned()).collect())
+            }
+            _ => None,
+        });
+        Some(rows.collect())
+    }
+}
+
+/// Takes what schema 5 added out of a database in SQLite.
+pub fn remove_checksums(connection: &rusqlite::Connection) {
+    for table in WITH_CHECKSUM {
+        connection.execute_batch(&format!("ALTER TABLE {table} DROP COLUMN checksum")).unwrap();
+    }
+    connection.execute_batch("DROP TABLE write_probe; PRAGMA user_version = 4").unwrap();
+}
+
+impl Schema {
+    /// Takes what schema 4 added out of the database.
+    pub fn remove_checksums(&self) {
+        for table in WITH_CHECKSUM {
+            self.execute(&format!("ALTER TABLE {table} DROP COLUMN checksum"));
+        }
+        self.execute("DROP TABLE write_probe; UPDATE format SET version = 3");
+    }
+}
+
+const WITH_CHECKSUM: [&str; 12] = [
+    "conversations",
+    "keys",
+    "nodes",
+    "items",
+    "exchanges",
+    "attempts",
+    "bodies",
+    "sent",
+    "answers",
+    "events",
+    "learned",
+    "settings",
+];
+
 /// A transaction that somebody else holds open.
 pub struct Held {
     runtime: tokio::runtime::Runtime,

@@ -8,6 +8,7 @@
 mod alike;
 mod damage;
 mod fixtures;
+mod flips;
 mod growth;
 mod killed;
 mod proxy;

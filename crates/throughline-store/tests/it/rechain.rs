@@ -7,7 +7,9 @@ use rusqlite::Connection;
 use throughline_core::{Entry, Outcome};
 use throughline_store::{Chain, History, Locate, Upkeep, chains};
 
-use crate::fixtures::{Folder, Schema, Store, append, conversation, open, result, run, user};
+use crate::fixtures::{
+    Folder, Schema, Store, append, conversation, open, remove_checksums, result, run, user,
+};
 
 const SAID: &str = "read it";
 const WRITTEN: &str = r#"{"path":"é.rs","lines":[1.10,2]}"#;
@@ -86,6 +88,7 @@ fn an_older_database_is_brought_forward_and_recognised() {
     assert_eq!(findings(&unconverted), CALLS * 2, "all but what was said before the first call");
     assert_eq!(known(&unconverted, chains(&history(WRITTEN))), Some(1));
     drop(unconverted);
+    remove_checksums(&older);
     older.execute_batch("PRAGMA user_version = 3").unwrap();
     drop(older);
     let store = open(&folder.database());
@@ -100,6 +103,7 @@ fn damage_does_not_keep_an_older_database_closed() {
     run(append(&store, "a", None, 1, &[user(SAID), call(0, WRITTEN), user("and on")]));
     drop(store);
     let older = Connection::open(folder.database()).unwrap();
+    remove_checksums(&older);
     older.execute_batch("UPDATE blobs SET bytes = x'00' WHERE n = 2; PRAGMA user_version = 3").unwrap();
     drop(older);
     let store = open(&folder.database());
@@ -121,6 +125,7 @@ fn an_older_database_in_postgresql_is_too() {
     let unconverted = schema.open();
     assert_eq!(findings(&unconverted), CALLS * 2);
     drop(unconverted);
+    schema.remove_checksums();
     schema.execute("UPDATE format SET version = 2");
     let store = schema.open();
     assert_eq!(findings(&store), 0);

@@ -213,6 +213,105 @@ fn tls_is_used_as_far_as_the_url_asks_for_it() {
 }
 
 #[test]
+fn a_server_on_another_machine_is_verified_unless_the_url_says_otherwise() {
+    let Some(schema) = Schema::new("tls-default") else { return };
+    let authority = std::env::var("THROUGHLINE_TEST_POSTGRES_CA").unwrap();
+    // A name that is not this machine's, and its address: the certificate is good for that name.
+    let url = schema.url().replace("@127.0.0.1:", "@history.example:") + "&hostaddr=127.0.0.1";
+    let error = Postgres::open(&url, impatient()).unwrap_err();
+    assert!(matches!(error, StoreError::Unsupported(_)), "{error}");
+    assert!(error.to_string().contains("sslrootcert=FILE"), "it says what to do: {error}");
+    let verified = Postgres::open(&format!("{url}&sslrootcert={authority}"), impatient()).unwrap();
+    let encrypted = schema.ask(&format!(
+        "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '{}'",
+        schema.name()
+    ));
+    assert_eq!(encrypted, ["t"]);
+    drop(verified);
+    let other_name = url.replace("history.example", "other.example");
+    let error = Postgres::open(&format!("{other_name}&sslrootcert={authority}"), impatient()).unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    drop(Postgres::open(&format!("{url}&sslmode=disable"), impatient()).unwrap());
+}
+
+#[test]
+fn a_server_that_takes_no_writes_for_a_while_is_an_error_and_service_is_back_when_it_does() {
+    let Some(schema) = Schema::new("failover") else { return };
+    let base = schema.url().split("/postgres?").next().unwrap().to_owned();
+    let url = format!("{base}/{}", schema.name());
+    let database = schema.client();
+    database.ask(&format!("CREATE DATABASE {}", schema.name()));
+    let switch = |read_only: bool| {
+        let value = if read_only { "on" } else { "off" };
+        database
+            .ask(&format!("ALTER DATABASE {} SET default_transaction_read_only = {value}", schema.name()));
+        // Whoever hands over ends all sessions.
+        database.ask(&format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
+            schema.name()
+        ));
+    };
+    {
+        let store: Store = Arc::new(Postgres::open(&url, impatient()).unwrap());
+        let first = try_append(&store, "before").unwrap();
+        assert_eq!(run(store.ready()), Ok(()));
+        switch(true);
+        let error = try_append(&store, "meanwhile").unwrap_err();
+        assert!(error.is_passing(), "{error}");
+        assert!(error.to_string().contains("writes"), "it says why: {error}");
+        assert!(run(store.ready()).unwrap_err().is_passing());
+        switch(false);
+        let tip = try_append(&store, "after").unwrap();
+        assert_eq!(run(store.ready()), Ok(()));
+        assert_eq!((length(&store, &first), length(&store, &tip)), (1, 1));
+        // A session that is there already may be turned, too: it is not used again.
+        database.ask(&format!("ALTER DATABASE {} SET default_transaction_read_only = on", schema.name()));
+        let error = Postgres::open(&url, impatient()).unwrap_err();
+        assert!(error.to_string().contains("writes"), "{error}");
+        assert!(Postgres::open_as_it_is(&url, impatient()).unwrap().is_some(), "it can be looked at");
+        switch(false);
+    }
+    database.ask(&format!("DROP DATABASE {} WITH (FORCE)", schema.name()));
+}
+
+#[test]
+fn a_session_that_has_become_read_only_is_not_used_again() {
+    let Some(schema) = Schema::new("turned") else { return };
+    let proxy = proxy(&schema);
+    let store: Store = Arc::new(Postgres::open(&through(&proxy, &schema), impatient()).unwrap());
+    try_append(&store, "before").unwrap();
+    assert_eq!(run(store.ready()), Ok(()));
+    // The sessions that are there now, and no others, are told what a server says that has handed over.
+    schema.execute(
+        "CREATE FUNCTION turn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT 1 FROM turned WHERE pid = pg_backend_pid()) THEN
+                RAISE EXCEPTION 'cannot execute INSERT in a read-only transaction' USING ERRCODE = '25006';
+            END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TABLE turned AS SELECT pid FROM pg_stat_activity WHERE application_name = current_schema();
+        CREATE TRIGGER turn BEFORE INSERT ON nodes FOR EACH ROW EXECUTE FUNCTION turn()",
+    );
+    let tip = try_append(&store, "after").unwrap();
+    assert_eq!(length(&store, &tip), 1, "over another session, and nobody notices");
+}
+
+#[test]
+fn of_several_hosts_the_one_that_takes_writes_is_used() {
+    let Some(schema) = Schema::new("hosts") else { return };
+    let (first, second) = (proxy(&schema), proxy(&schema));
+    let url = through(&first, &schema);
+    let hosts = format!("@127.0.0.1:{},127.0.0.1:{}/", first.port, second.port);
+    let url = url.replace(&format!("@127.0.0.1:{}/", first.port), &hosts);
+    let store: Store = Arc::new(Postgres::open(&url, impatient()).unwrap());
+    try_append(&store, "before").unwrap();
+    first.is_cut.store(true, SeqCst);
+    let tip = try_append(&store, "after").unwrap();
+    assert_eq!(length(&store, &tip), 1);
+    assert_eq!(run(store.ready()), Ok(()));
+}
+
+#[test]
 fn replicas_that_write_to_one_conversation_at_a_time_all_succeed() {
     let Some(schema) = Schema::new("replicas") else { return };
     let replicas: Vec<Store> = (0..3).map(|_| Arc::new(schema.open()) as Store).collect();

@@ -9,12 +9,12 @@ use rusqlite::Connection;
 use throughline_core::{EntryId, Outcome};
 use throughline_store::{
     Batch, Entries, ExchangeId, History, Inventory, Learned, Moment, Outworn, Paging, ProviderEvent, Prune,
-    Scope, Search, Setting, Sqlite, SqliteOptions, StoreError, Upkeep, Watch, Which, Write, copy,
+    Remedy, Scope, Search, Setting, Sqlite, SqliteOptions, StoreError, Upkeep, Watch, Which, Write, copy,
 };
 
 use crate::fixtures::{
-    Folder, Schema, Store, append, beginning, call, conversation, exchange, extension, open, result, run,
-    user,
+    Folder, Schema, Store, append, beginning, call, conversation, exchange, extension, open,
+    remove_checksums, result, run, user,
 };
 
 fn silent() -> Watch {
@@ -137,7 +137,7 @@ const DAMAGE: [(&str, &str); 16] = [
     ("UPDATE nodes SET envelope = 1 WHERE n = 1", "filed under another envelope"),
     ("DELETE FROM bodies WHERE n = 4", "request"),
     ("UPDATE bodies SET head = head + 1 WHERE n = 7", "request"),
-    ("UPDATE events SET bytes = x'00' WHERE n = 2", "events of x1"),
+    ("UPDATE events SET bytes = x'00' WHERE n = 2", "events of attempt 0 of exchange x1"),
     ("UPDATE answers SET bytes = zeroblob(length(bytes)) WHERE exchange = 3", "is not what its digest says"),
     ("DELETE FROM exchanges WHERE n = 6", "its exchange is not there"),
 ];
@@ -283,6 +283,132 @@ fn holds(database: &Path, text: &str) -> bool {
 }
 
 #[test]
+fn what_is_said_after_something_was_taken_out_is_found() {
+    let folder = Folder::new("pruned-words");
+    let store = Arc::new(open(&folder.database()));
+    let shared = Arc::clone(&store) as Store;
+    let found = |words: &str| {
+        run(shared.search(Search { words: words.into(), ..Search::default() })).unwrap().items.len()
+    };
+    run(append(&shared, "a", None, 1, &[user("first"), user("second"), user("third")]));
+    assert_eq!(found("third"), 1);
+    run(shared.prune(Prune { which: Outworn::These(vec![conversation("a")]), dry_run: false })).unwrap();
+    // SQLite gives out the numbers of rows anew.
+    run(append(&shared, "b", None, 2, &[user("fourth")]));
+    assert_eq!((found("fourth"), found("third")), (1, 0));
+    assert_eq!(checked(&*store).findings, []);
+}
+
+#[test]
+fn an_index_that_is_damaged_is_built_anew() {
+    let folder = Folder::new("reindex");
+    for damage in [
+        "UPDATE words_data SET block = zeroblob(length(block)) WHERE id > 10",
+        "UPDATE words_config SET v = 0 WHERE k = 'version'",
+        "UPDATE words_data SET block = x'00' WHERE id = 10",
+        "UPDATE indexed SET n = n + 1000",
+        "UPDATE indexed SET n = 1",
+    ] {
+        let _ = std::fs::remove_file(folder.database());
+        let store = Arc::new(open(&folder.database()));
+        let tip = fill(&(Arc::clone(&store) as Store));
+        let search = || Search { words: "content".into(), ..Search::default() };
+        let before = run(store.search(search())).unwrap().items;
+        Connection::open(folder.database()).unwrap().execute_batch(damage).unwrap();
+        drop(store);
+        let store = Arc::new(open(&folder.database()));
+        let found = checked(&*store).findings;
+        assert!(found.iter().any(|found| found.remedy == Remedy::Reindex), "{damage}: {found:?}");
+        run(store.reindex()).unwrap();
+        assert_eq!(checked(&*store).findings, [], "{damage}");
+        assert_eq!(run(store.search(search())).unwrap().items, before);
+        assert_eq!(run(store.entries(Entries::Branch(tip))).unwrap().len(), 36);
+    }
+}
+
+#[test]
+fn an_index_in_postgresql_is_too() {
+    let Some(schema) = Schema::new("reindex") else { return };
+    let store = Arc::new(schema.open());
+    let shared = Arc::clone(&store) as Store;
+    let entries: Vec<_> = (0..600).map(|n| user(&format!("word{n}"))).collect();
+    run(append(&shared, "a", None, 1, &entries));
+    let found = |words: &str| {
+        run(shared.search(Search { words: words.into(), ..Search::default() })).unwrap().items.len()
+    };
+    assert_eq!(found("word7"), 1);
+    run(store.reindex()).unwrap();
+    let reaches = || schema.ask("SELECT n FROM indexed")[0].clone();
+    assert_eq!(reaches(), "512");
+    for damage in [
+        "UPDATE words SET words = replace(words, 'word7', 'word8')",
+        "UPDATE words SET last = last - 1",
+        "UPDATE indexed SET n = n + 64",
+        "UPDATE indexed SET n = n + 4096",
+        "DELETE FROM words",
+    ] {
+        schema.execute(damage);
+        let wrong = checked(&*store).findings;
+        assert!(wrong.iter().any(|found| found.remedy == Remedy::Reindex), "{damage}: {wrong:?}");
+        run(store.reindex()).unwrap();
+        assert_eq!(checked(&*store).findings, [], "{damage}");
+        assert_eq!((found("word7"), reaches()), (1, "512".to_owned()));
+    }
+}
+
+/// A history that the release before checksums wrote, with `serve`: three requests, a response.
+const SCHEMA_4: &[u8] = include_bytes!("../histories/sqlite-schema-4.db.zst");
+
+#[test]
+fn a_history_of_the_last_release_is_sealed_when_it_is_brought_forward() {
+    let folder = Folder::new("schema-4");
+    std::fs::write(folder.database(), zstd::decode_all(SCHEMA_4).unwrap()).unwrap();
+    let as_it_is = Sqlite::open_as_it_is(&folder.database(), SqliteOptions::default());
+    assert!(matches!(as_it_is, Err(StoreError::Older { found: 4, .. })), "{as_it_is:?}");
+    let store = Arc::new(open(&folder.database()));
+    let checkup = checked(&*store);
+    assert_eq!(checkup.findings, []);
+    assert_eq!((checkup.conversations, checkup.exchanges, checkup.entries), (2, 4, 17));
+    let behind = Connection::open(folder.database()).unwrap();
+    behind.execute_batch("UPDATE attempts SET started = started + 1 WHERE exchange = 2").unwrap();
+    let found = checked(&*store).findings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].table, found[0].conversation.as_deref()), ("attempts", Some("conv_fixture")));
+    assert_eq!(found[0].remedy, Remedy::RestoreOrDelete);
+}
+
+#[test]
+fn several_that_bring_a_history_forward_at_once_do_so_once() {
+    let folder = Folder::new("schema-4-at-once");
+    std::fs::write(folder.database(), zstd::decode_all(SCHEMA_4).unwrap()).unwrap();
+    std::thread::scope(|scope| {
+        let open = || drop(Sqlite::open(&folder.database(), SqliteOptions::default()).unwrap());
+        (0..4).for_each(|_| drop(scope.spawn(open)));
+    });
+    assert_eq!(checked(&open(&folder.database())).findings, []);
+    let Some(schema) = Schema::new("schema-3-at-once") else { return };
+    fill(&(Arc::new(schema.open()) as Store));
+    schema.remove_checksums();
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| drop(schema.open())))));
+    assert_eq!(checked(&schema.open()).findings, []);
+}
+
+#[test]
+fn a_history_in_postgresql_is_sealed_when_it_is_brought_forward() {
+    let Some(schema) = Schema::new("schema-3") else { return };
+    let store = schema.open();
+    let tip = fill(&(Arc::new(store) as Store));
+    schema.remove_checksums();
+    let store = Arc::new(schema.open());
+    assert_eq!(checked(&*store).findings, []);
+    assert_eq!(run(store.entries(Entries::Branch(tip))).unwrap().len(), 36);
+    schema.execute("UPDATE exchanges SET started = started + 1 WHERE id = 'x3'");
+    let found = checked(&*store).findings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].table, &*found[0].of), ("exchanges", "exchange x3"));
+}
+
+#[test]
 fn another_process_that_takes_out_leaves_nothing_dangling() {
     let folder = Folder::new("pruned-elsewhere");
     let options = SqliteOptions::default();
@@ -330,6 +456,7 @@ fn a_database_of_the_first_schema_is_brought_forward() {
     let before = run(store.entries(Entries::Branch(tip.clone()))).unwrap();
     drop(store);
     let older = Connection::open(folder.database()).unwrap();
+    remove_checksums(&older);
     older
         .execute_batch(
             "ALTER TABLE nodes DROP COLUMN envelope;
