@@ -346,6 +346,8 @@ pub enum StoreAction {
     /// `serve`, `run`, `chat`, `import` and `carry` do so by themselves; whatever only reads or takes out leaves an older
     /// history as it is. Gateways of the older version refuse it from then on, so stop them first, and take a backup.
     Upgrade,
+    /// Rebuild the search index from the entries
+    Reindex,
     /// Take old conversations out, with all that no other one shares
     #[command(after_long_help = examples::PRUNE)]
     Prune(PruneArgs),

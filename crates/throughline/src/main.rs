@@ -8,6 +8,7 @@ mod exit;
 mod input;
 mod log;
 mod output;
+mod private;
 mod reload;
 mod signals;
 mod terminal;

@@ -5,6 +5,7 @@ use crate::args::{Args, BriefArgs};
 use crate::exit::CommandError;
 use crate::input;
 use crate::output::{self, json_line};
+use crate::private;
 use throughline_core::plan::ToolRules;
 use throughline_core::{
     Action, BriefOptions, BriefSummary, Dialect, Entry, Report, brief, joined_text, own_message,
@@ -33,7 +34,7 @@ pub fn run(asked: &BriefArgs, args: &Args) -> Result<(), CommandError> {
     let text = brief(&ask.entries, &options, &mut report);
     report.sort();
     if let Some(file) = &asked.report {
-        let written = std::fs::write(file, json_line(|writer| write_report(writer, &report, dialect)));
+        let written = private::write(file, json_line(|writer| write_report(writer, &report, dialect)));
         written.map_err(|source| CommandError::file(file.display(), source))?;
     }
     let own = own_words(&ask.entries);

@@ -8,6 +8,7 @@ use super::{history, import};
 use crate::args::{Args, CarryArgs};
 use crate::exit::CommandError;
 use crate::output::{Bar, Unit};
+use crate::private;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub fn run(asked: &CarryArgs, args: &Args) -> Result<(), CommandError> {
     export::remark_on(&session.report, &branch.told, args);
     if let Some(file) = &asked.report {
         let lines = export::report_lines(&session.report, &branch.told);
-        std::fs::write(file, lines).map_err(|source| import::find::failed(file, source))?;
+        private::write(file, lines).map_err(|source| import::find::failed(file, source))?;
     }
     if asked.start {
         there(Path::new(session.header.cwd.as_str()))?;

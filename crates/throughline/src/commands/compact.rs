@@ -9,6 +9,7 @@ use crate::args::CompactArgs;
 use crate::exit::CommandError;
 use crate::input;
 use crate::output;
+use crate::private;
 use std::path::Path;
 use throughline_core::Dialect;
 use throughline_core::plan::{Budget, Tokens};
@@ -72,7 +73,7 @@ fn compacted(input: &str, asked: &CompactArgs, wanted: &Wanted) -> Result<Previe
 }
 
 fn write(file: &Path, text: &str) -> Result<(), CommandError> {
-    std::fs::write(file, text).map_err(|source| CommandError::file(file.display(), source))
+    private::write(file, text).map_err(|source| CommandError::file(file.display(), source))
 }
 
 /// Returns what was done, in one object.

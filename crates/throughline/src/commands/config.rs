@@ -7,7 +7,6 @@ use crate::args::{Args, ConfigAction};
 use crate::configuration::{Question, load, load_to_look};
 use crate::exit::CommandError;
 use crate::output::{self, Ink, Tone};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use throughline_gateway::config::{
     BackendsFrom, Config, ConfigError, ConfigErrors, Effective, FILE_NAME, Flags, FoundFile, IgnoredFile,
@@ -45,8 +44,8 @@ fn init(args: &Args, force: bool) -> Result<(), CommandError> {
         }
     }
     let text = template(&Process);
-    let options = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
-    options.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
+    // Keys may stand in it later.
+    crate::private::write_new(&path, &text).map_err(failed)?;
     let trusted = trust_written(&path, &text);
     if let Err(why) = &trusted {
         output::remark(&format!("warning: {name} is not trusted, and so not used unless it is named: {why}"));

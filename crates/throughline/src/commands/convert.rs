@@ -7,6 +7,7 @@ use crate::args::ConvertArgs;
 use crate::exit::CommandError;
 use crate::input;
 use crate::output;
+use crate::private;
 use std::path::Path;
 use std::sync::Arc;
 use throughline_core::{Action, Dialect, Report, Rules, Target, Text, prepare};
@@ -104,7 +105,7 @@ fn write_reports(
     rules: &Rules,
 ) -> Result<(), CommandError> {
     let lines: String = converted.iter().map(|each| report_line(&each.report, args, rules)).collect();
-    std::fs::write(file, lines).map_err(|source| CommandError::file(file.display(), source))
+    private::write(file, lines).map_err(|source| CommandError::file(file.display(), source))
 }
 
 fn report_line(report: &Report, args: &ConvertArgs, rules: &Rules) -> String {

@@ -7,6 +7,7 @@ use crate::args::Args;
 use crate::configuration::{Question, load, load_to_look};
 use crate::exit::CommandError;
 use crate::output::Ink;
+use crate::private;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use throughline_core::ConversationId;
@@ -73,7 +74,7 @@ pub fn open_at(location: &StoreLocation) -> Result<Arc<dyn Upkeep>, CommandError
         StoreLocation::Sqlite(file) => {
             tracing::debug!(file = %file.display(), "opening the history");
             if let Some(folder) = file.parent() {
-                std::fs::create_dir_all(folder)
+                private::create_folder(folder)
                     .map_err(|source| CommandError::file(folder.display(), source))?;
             }
             Ok(Arc::new(Sqlite::open(file, SqliteOptions::default())?))

@@ -4,12 +4,14 @@ use super::{history, prune};
 use crate::args::{Args, StoreAction};
 use crate::exit::CommandError;
 use crate::output::{self, Bar, Cell, Column, Ink, Table, Tone, Unit, bytes, counted, json_line};
+use crate::private::Scratch;
 use std::path::Path;
 use std::sync::Arc;
 use throughline_gateway::config::{StoreLocation, Surroundings};
 use throughline_gateway::secret::{Secret, SecretRef};
 use throughline_store::{
-    Checkup, Inventory, Moment, Postgres, Sqlite, Stats, StoreError, Upkeep, Volume, Watch, copy,
+    Checkup, Finding, Inventory, Moment, Postgres, Remedy, Sqlite, Stats, StoreError, Upkeep, Volume, Watch,
+    copy,
 };
 use throughline_wire::json::Writer;
 
@@ -25,6 +27,7 @@ pub fn run(action: &StoreAction, args: &Args) -> Result<(), CommandError> {
         StoreAction::Migrate { to, from } => migrate(to, from.as_deref(), args),
         StoreAction::Prune(asked) => prune::run(asked, args),
         StoreAction::Upgrade => upgrade(args),
+        StoreAction::Reindex => reindex(args),
     }
 }
 
@@ -58,6 +61,26 @@ fn upgrade(args: &Args) -> Result<(), CommandError> {
         _ if args.quiet => Ok(()),
         Some(found) => output::print(&format!("the history was brought from schema {found} to {now}\n")),
         None => output::print(&format!("the history has schema {now} already\n")),
+    }
+}
+
+/// Builds the index of words anew.
+fn reindex(args: &Args) -> Result<(), CommandError> {
+    let history = history::open_existing(&history::configured(args)?)?;
+    let entries = history::wait(async {
+        history.reindex().await?;
+        Ok(history.stats().await?.entries)
+    })?;
+    if args.json {
+        return output::print(&json_line(|writer| {
+            writer.begin_object();
+            writer.field_uint("entries", entries);
+            writer.end_object();
+        }));
+    }
+    match args.quiet {
+        true => Ok(()),
+        false => output::print(&format!("indexed the words of {}\n", counted(entries, "entry", "entries"))),
     }
 }
 
@@ -102,7 +125,13 @@ fn shown_checkup(checkup: &Checkup, ink: &Ink) -> String {
         (checkup.repeated, "repeated result", "repeated results"),
     ]);
     for found in checkup.findings.iter().take(FINDINGS_SHOWN) {
-        text += &format!("{}: {}\n", ink.tame(&found.of), ink.bad(&found.what));
+        let of = match &found.conversation {
+            Some(conversation) if found.table != "conversations" => {
+                format!("{} (table {}, conversation {conversation})", found.of, found.table)
+            }
+            _ => format!("{} (table {})", found.of, found.table),
+        };
+        text += &format!("{}: {}\n  {}\n", ink.tame(&of), ink.bad(&found.what), ink.tame(&advice(found)));
     }
     let hidden = checkup.wrong.saturating_sub(FINDINGS_SHOWN as u64);
     if hidden > 0 {
@@ -112,6 +141,21 @@ fn shown_checkup(checkup: &Checkup, ink: &Ink) -> String {
         text += &format!("{}\n", ink.good("everything is what its digest says"));
     }
     text
+}
+
+/// Says what can be done about something that was found.
+fn advice(found: &Finding) -> String {
+    match (found.remedy, &found.conversation) {
+        (Remedy::Reindex, _) => "rebuild it: throughline store reindex".to_owned(),
+        (Remedy::WriteAgain, _) => "make the setting again, or wait until it is learned anew".to_owned(),
+        (Remedy::RestoreOrDelete, Some(conversation)) => {
+            let quoted = super::export::quoted(conversation);
+            format!(
+                "restore a backup, or delete the conversation: throughline store prune --conversation {quoted}"
+            )
+        }
+        _ => "restore a backup".to_owned(),
+    }
 }
 
 fn written_checkup(checkup: &Checkup) -> String {
@@ -135,8 +179,14 @@ fn written_checkup(checkup: &Checkup) -> String {
     writer.begin_array();
     for found in &checkup.findings {
         writer.begin_object();
+        writer.field_str("table", found.table);
         writer.field_str("of", &found.of);
+        match &found.conversation {
+            Some(conversation) => writer.field_str("conversation", conversation),
+            None => writer.field_null("conversation"),
+        }
         writer.field_str("what", &found.what);
+        writer.field_str("advice", &advice(found));
         writer.end_object();
     }
     writer.end_array();
@@ -233,7 +283,10 @@ fn back_up(file: &Path, args: &Args) -> Result<(), CommandError> {
     }
     let history = history::open_existing(&history::configured(args)?)?;
     let bar = Bar::new(!args.quiet, Unit::Count);
+    // Whoever calls it off is not left with half a copy.
+    let unfinished = Scratch::files(throughline_store::unfinished_backup(file).into());
     let copied = history::wait(async { Ok(history.back_up(file, watch(&bar)).await?) });
+    drop(unfinished);
     bar.clear();
     copied?;
     let taken = std::fs::metadata(file).map_or(0, |metadata| metadata.len());

@@ -18,6 +18,7 @@ mod env;
 mod hostile_client;
 mod imported;
 mod killed;
+mod private;
 mod pty;
 mod record;
 mod reload;

@@ -12,17 +12,18 @@ mod story;
 use crate::args::{Args, DemoArgs};
 use crate::exit::CommandError;
 use crate::output::{self, Ink};
+use crate::private;
 use crate::signals;
 use checks::Checks;
 use project::Project;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use story::Story;
+use tempfile::TempDir;
 use throughline_sim::{Script, Sim, SimOptions};
 
 /// What the story is played with. The folder is gone with it.
 struct Stage {
-    folder: PathBuf,
+    folder: TempDir,
     alpha: Sim,
     beta: Sim,
     gateway: Gateway,
@@ -40,7 +41,14 @@ pub fn run(asked: DemoArgs, args: &Args) -> Result<(), CommandError> {
     let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
     runtime.block_on(async {
         let stage = Stage::set().await?;
-        let told = tell(&stage, asked, args).await;
+        let stopped = signals::stop();
+        let told = tokio::select! {
+            told = tell(&stage, asked, args) => told,
+            () = stopped => match asked.once {
+                true => Err(CommandError::no("stopped before the story was told")),
+                false => Ok(()),
+            },
+        };
         stage.strike().await;
         told
     })
@@ -70,22 +78,25 @@ async fn tell(stage: &Stage, asked: DemoArgs, args: &Args) -> Result<(), Command
 
 impl Stage {
     async fn set() -> Result<Self, CommandError> {
-        let folder = std::env::temp_dir().join(format!("throughline-demo-{}", std::process::id()));
-        Project::write(&folder.join("bakery")).map_err(|source| at(&folder, source))?;
+        let temporary = std::env::temp_dir();
+        let scratch =
+            private::temporary_folder("throughline-demo-").map_err(|source| at(&temporary, source))?;
+        let folder = scratch.path();
+        Project::write(&folder.join("bakery")).map_err(|source| at(folder, source))?;
         let alpha = SimOptions { script: Some(script(story::ALPHA)?), ..SimOptions::default() };
         let beta = SimOptions { reject_native: true, seed: "beta".to_owned(), ..SimOptions::default() };
-        let alpha = Sim::start(alpha).await.map_err(|source| at(&folder, source))?;
-        let beta = Sim::start(beta).await.map_err(|source| at(&folder, source))?;
+        let alpha = Sim::start(alpha).await.map_err(|source| at(folder, source))?;
+        let beta = Sim::start(beta).await.map_err(|source| at(folder, source))?;
         let config = story::config(&alpha.base_url(), &beta.base_url());
         let path = folder.join("throughline.toml");
-        std::fs::write(&path, config).map_err(|source| at(&path, source))?;
-        let gateway = Gateway::start(&folder)?;
-        Ok(Self { folder, alpha, beta, gateway })
+        private::write(&path, config).map_err(|source| at(&path, source))?;
+        let gateway = Gateway::start(folder)?;
+        Ok(Self { folder: scratch, alpha, beta, gateway })
     }
 
     /// Returns this program, told where the story's configuration and record are.
     fn command(&self, words: &[&str]) -> Result<Command, CommandError> {
-        throughline(&self.folder, words)
+        throughline(self.folder.path(), words)
     }
 
     async fn strike(self) {
@@ -93,7 +104,7 @@ impl Stage {
         self.alpha.stop().await;
         self.beta.stop().await;
         // Whoever keeps something open in there keeps it; nothing is at stake.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        drop(self.folder);
     }
 }
 

@@ -74,7 +74,7 @@ impl Story<'_> {
         self.heading(
             "An agent works in a scratch project. The model behind it is `alpha`, which speaks Messages.",
         )?;
-        let folder = self.stage.folder.join("bakery");
+        let folder = self.stage.folder.path().join("bakery");
         let place = folder.display().to_string();
         let ran = self.shown(&[
             "run",
@@ -120,7 +120,7 @@ impl Story<'_> {
         self.heading("Now `beta` takes over, in the middle of the conversation. It speaks Chat, and rejects tool items.")?;
         self.shown(&["use", "beta"])?;
         let asked = "From memory: what did `sh test.sh` print?";
-        let place = self.stage.folder.join("bakery").display().to_string();
+        let place = self.stage.folder.path().join("bakery").display().to_string();
         let ran =
             self.shown(&["run", "--approve", "none", "--cwd", &place, "--continue", conversation, asked])?;
         self.claim("the run ended well", ran.success)?;
@@ -143,7 +143,7 @@ impl Story<'_> {
         self.shown(&["use", "alpha"])?;
         let before = self.stage.alpha.recorded().len();
         let asked = format!("What does {SORT} cost?");
-        let place = self.stage.folder.join("bakery").display().to_string();
+        let place = self.stage.folder.path().join("bakery").display().to_string();
         let ran =
             self.shown(&["run", "--approve", "none", "--cwd", &place, "--continue", conversation, &asked])?;
         self.claim("the run ended well", ran.success)?;
@@ -200,7 +200,7 @@ impl Story<'_> {
 
     fn quietly(&self, words: &[&str]) -> Result<Ran, CommandError> {
         let output = self.stage.command(words)?.stdin(Stdio::null()).output();
-        let output = output.map_err(|source| at(&self.stage.folder, source))?;
+        let output = output.map_err(|source| at(self.stage.folder.path(), source))?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ok(Ran { success: output.status.success(), text: text(output.stdout), told: text(output.stderr) })
     }

@@ -9,6 +9,7 @@ use super::{history, import};
 use crate::args::{Args, ExportArgs, FormName};
 use crate::exit::CommandError;
 use crate::output::{self, Spinner, json_line};
+use crate::private::{self, Scratch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use throughline_carry::{
@@ -47,8 +48,8 @@ pub struct Session {
 
 /// What became of a session that was to be installed.
 pub struct Installed {
-    /// The file.
-    pub file: PathBuf,
+    /// The file; none where the agent keeps it in a database.
+    pub file: Option<PathBuf>,
     /// Whether it was there already.
     pub was_there: bool,
 }
@@ -148,20 +149,24 @@ pub fn install(session: &Session) -> Result<Installed, CommandError> {
     let home = import::find::home(agent).ok_or_else(|| {
         CommandError::bad_input(format!("where {agent} keeps its sessions is not known: set HOME"))
     })?;
-    let folder = if agent == Agent::Opencode { std::env::temp_dir() } else { home };
-    let file = folder.join(file_name(agent, &session.header));
-    if file.exists() && agent != Agent::Opencode {
-        return Ok(Installed { file, was_there: true });
+    let name = file_name(agent, &session.header);
+    if agent == Agent::Opencode {
+        // Its sessions are in a database; its own command puts them there, and the file is gone afterwards.
+        let failed = |source| import::find::failed(&std::env::temp_dir(), source);
+        let scratch = Scratch::folder("throughline-").map_err(failed)?;
+        let file = scratch.write(&name, &session.text).map_err(failed)?;
+        import::opencode::run(&["import", &file.display().to_string()])?;
+        return Ok(Installed { file: None, was_there: false });
+    }
+    let file = home.join(name);
+    if file.exists() {
+        return Ok(Installed { file: Some(file), was_there: true });
     }
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|source| import::find::failed(folder, source))?;
+        private::create_folder(folder).map_err(|source| import::find::failed(folder, source))?;
     }
-    std::fs::write(&file, &session.text).map_err(|source| import::find::failed(&file, source))?;
-    if agent == Agent::Opencode {
-        // Its sessions are in a database; its own command puts them there.
-        import::opencode::run(&["import", &file.display().to_string()])?;
-    }
-    Ok(Installed { file, was_there: false })
+    private::write_new(&file, &session.text).map_err(|source| import::find::failed(&file, source))?;
+    Ok(Installed { file: Some(file), was_there: false })
 }
 
 /// Says where a session is, and how to go on with it.
@@ -172,7 +177,10 @@ pub fn tell_installed(session: &Session, installed: &Installed, args: &Args) -> 
         writer.begin_object();
         writer.field_str("agent", session.agent.name());
         writer.field_str("session", &session.header.id);
-        writer.field_str("file", &installed.file.display().to_string());
+        match &installed.file {
+            Some(file) => writer.field_str("file", &file.display().to_string()),
+            None => writer.field_null("file"),
+        }
         writer.field_str("directory", &session.header.cwd);
         writer.field_str("command", &command);
         writer.field_str("report", &session.report.to_string());
@@ -291,7 +299,7 @@ fn document(
 /// Writes the document to its file or, as it is, to standard output.
 fn deliver(text: &str, asked: &ExportArgs, args: &Args) -> Result<(), CommandError> {
     let Some(file) = &asked.output else { return output::print(text) };
-    std::fs::write(file, text).map_err(|source| import::find::failed(file, source))?;
+    private::write(file, text).map_err(|source| import::find::failed(file, source))?;
     if !args.json {
         return Ok(());
     }
