@@ -18,6 +18,14 @@ lint:
 deny:
     cargo deny check bans licenses sources
 
+# Looks for known vulnerabilities in what we depend on; fetches their database.
+advisories:
+    cargo deny check advisories
+
+# Writes a bill of materials: what ships, with licenses and checksums.
+sbom:
+    deploy/sbom > target/throughline.cdx.json
+
 # Rewrites the golden outputs. Read the diff before you commit it.
 golden-update:
     INSTA_UPDATE=always cargo test -p throughline-wire --test it

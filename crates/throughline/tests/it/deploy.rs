@@ -71,3 +71,73 @@ fn the_paths_are_answered_and_the_port_is_the_same_everywhere() {
     let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
     assert!(page.lines().any(|line| line.contains("`body_bytes`") && line.contains("67108864")));
 }
+
+/// Runs the script that writes the bill of materials; none where Python is missing or crates would have to be fetched.
+#[expect(clippy::print_stderr, reason = "a test that does nothing says so")]
+fn bill_of_materials() -> Option<String> {
+    let mut script = std::process::Command::new(root().join("deploy/sbom"));
+    let is_ci = std::env::var_os("CI").is_some();
+    if !is_ci {
+        script.env("CARGO_NET_OFFLINE", "true");
+    }
+    let done = script.output().ok().filter(|done| done.status.success());
+    if done.is_none() {
+        assert!(!is_ci, "deploy/sbom failed");
+        eprintln!("skipped: deploy/sbom needs Python, and every crate of the lock file (cargo fetch)");
+    }
+    done.map(|done| String::from_utf8(done.stdout).unwrap())
+}
+
+#[test]
+fn the_bill_of_materials_lists_every_crate_that_ships() {
+    let Some(bill) = bill_of_materials() else { return };
+    assert_eq!(Some(&bill), bill_of_materials().as_ref(), "the same each time");
+    let bill: serde_json::Value = serde_json::from_str(&bill).unwrap();
+    assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
+    let components = bill["components"].as_array().unwrap();
+    let listed: std::collections::BTreeSet<&str> =
+        components.iter().map(|component| component["purl"].as_str().unwrap()).collect();
+    assert_eq!(listed.len(), components.len(), "each once");
+    for component in components {
+        let is_own = component["name"].as_str().unwrap().starts_with("throughline");
+        assert!(component["licenses"][0]["expression"].is_string(), "{component}");
+        assert_eq!(component["hashes"][0]["content"].as_str().map(str::len), (!is_own).then_some(64));
+    }
+    // What the lock file says of the crates that are in this test's program, too.
+    let lock: toml::Table =
+        toml::from_str(&std::fs::read_to_string(root().join("Cargo.lock")).unwrap()).unwrap();
+    let packages = lock["package"].as_array().unwrap();
+    // Where there are several versions, the lock file says which one is meant.
+    let package = |named: &str| {
+        let (name, version) = named.split_once(' ').map_or((named, None), |(name, rest)| (name, Some(rest)));
+        let is_it = |package: &&toml::Value| {
+            package["name"].as_str() == Some(name)
+                && version.is_none_or(|version| package["version"].as_str() == Some(version))
+        };
+        packages.iter().find(is_it).unwrap()
+    };
+    let mut waiting = vec!["throughline".to_owned()];
+    let mut seen = std::collections::BTreeSet::new();
+    let manifest = std::fs::read_to_string(root().join("crates/throughline/Cargo.toml")).unwrap();
+    let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+    let shipped = manifest["dependencies"].as_table().unwrap();
+    while let Some(name) = waiting.pop() {
+        if !seen.insert(name.clone()) || name.starts_with("throughline") && name != "throughline" {
+            continue;
+        }
+        let package = package(&name);
+        let below = package.get("dependencies").and_then(|below| below.as_array()).into_iter().flatten();
+        let below = below.map(|below| below.as_str().unwrap().to_owned());
+        // The lock file does not tell what only tests need; the manifest of the program does.
+        let ships =
+            |below: &String| name != "throughline" || shipped.contains_key(below.split(' ').next().unwrap());
+        waiting.extend(below.filter(ships));
+        let purl = format!(
+            "pkg:cargo/{}@{}",
+            package["name"].as_str().unwrap(),
+            package["version"].as_str().unwrap()
+        );
+        assert!(name == "throughline" || listed.contains(&*purl), "{purl} is missing");
+    }
+    assert!(seen.len() > 50, "{}", seen.len());
+}
