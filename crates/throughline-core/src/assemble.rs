@@ -23,8 +23,34 @@ pub struct Assembler {
 struct Block {
     kind: BlockKind,
     text: String,
-    summary: Vec<String>,
-    seal: Option<Seal>,
+    /// The paragraphs of a summary, by the number that the backend gives each.
+    summary: BTreeMap<u32, String>,
+    seal: Option<SealPieces>,
+}
+
+/// A seal of which more may come.
+#[derive(Debug)]
+struct SealPieces {
+    kind: SealKind,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SealKind {
+    Signature,
+    Redacted,
+    Encrypted,
+}
+
+impl SealPieces {
+    fn finish(self) -> Seal {
+        let text = Text::from(self.text);
+        match self.kind {
+            SealKind::Signature => Seal::Signature(text),
+            SealKind::Redacted => Seal::Redacted(text),
+            SealKind::Encrypted => Seal::Encrypted(text),
+        }
+    }
 }
 
 impl Assembler {
@@ -83,18 +109,14 @@ impl Assembler {
 
 impl Block {
     fn new(kind: BlockKind) -> Self {
-        Self { kind, text: String::new(), summary: Vec::new(), seal: None }
+        Self { kind, text: String::new(), summary: BTreeMap::new(), seal: None }
     }
 
     fn grow(&mut self, piece: &Piece) {
         match piece {
             Piece::Text(text) | Piece::Reasoning(text) => self.text.push_str(text),
             Piece::Summary { index, text } => {
-                let index = *index as usize;
-                if self.summary.len() <= index {
-                    self.summary.resize(index + 1, String::new());
-                }
-                self.summary[index].push_str(text);
+                self.summary.entry(*index).or_default().push_str(text);
             }
             Piece::Seal(seal) => self.add_seal(seal),
             // The remark stays in the provider's events; the canonical text has no place for it.
@@ -104,13 +126,15 @@ impl Block {
 
     /// Appends to the seal; some providers send it in pieces.
     fn add_seal(&mut self, piece: &Seal) {
-        let joined = |a: &Text, b: &Text| Text::from(format!("{a}{b}"));
-        self.seal = Some(match (self.seal.take(), piece) {
-            (Some(Seal::Signature(seal)), Seal::Signature(more)) => Seal::Signature(joined(&seal, more)),
-            (Some(Seal::Redacted(seal)), Seal::Redacted(more)) => Seal::Redacted(joined(&seal, more)),
-            (Some(Seal::Encrypted(seal)), Seal::Encrypted(more)) => Seal::Encrypted(joined(&seal, more)),
-            (_, piece) => piece.clone(),
-        });
+        let (kind, text) = match piece {
+            Seal::Signature(text) => (SealKind::Signature, text),
+            Seal::Redacted(text) => (SealKind::Redacted, text),
+            Seal::Encrypted(text) => (SealKind::Encrypted, text),
+        };
+        match &mut self.seal {
+            Some(seal) if seal.kind == kind => seal.text.push_str(text),
+            seal => *seal = Some(SealPieces { kind, text: text.to_string() }),
+        }
     }
 
     fn into_entry(self, dialect: Dialect) -> Entry {
@@ -127,9 +151,9 @@ impl Block {
             BlockKind::Text { .. } => said(Content::Text(text)),
             BlockKind::Refusal { .. } => said(Content::Refusal(text)),
             BlockKind::Thought { item_id } => Kind::Thought(Thought {
-                summary: self.summary.into_iter().map(Text::from).collect(),
+                summary: self.summary.into_values().map(Text::from).collect(),
                 content: if text.is_empty() { Vec::new() } else { vec![text] },
-                seal: self.seal,
+                seal: self.seal.map(SealPieces::finish),
                 item_id,
             }),
             BlockKind::Call { id, item_id, name, namespace, freeform } => {

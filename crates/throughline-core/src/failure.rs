@@ -40,7 +40,18 @@ pub enum FailureKind {
     Backend,
 }
 
+/// How long the words of a failure may be, in bytes.
+const WORDS_MAX: usize = 4096;
+
 impl Failure {
+    /// Cuts the words of a failure to a length that people read and a log takes.
+    pub fn shorten(&mut self) {
+        let words = [Some(&mut self.message), self.code.as_mut(), self.param.as_mut()];
+        for text in words.into_iter().flatten().filter(|text| text.len() > WORDS_MAX) {
+            *text = Text::from(format!("{}…", &text[..text.floor_char_boundary(WORDS_MAX)]));
+        }
+    }
+
     /// Returns a failure of that kind with nothing but a message.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<Text>) -> Self {

@@ -79,6 +79,18 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns what both took together. A backend may report any number, so that a sum stops at the largest there is.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_written: self.cache_written.saturating_add(other.cache_written),
+            output: self.output.saturating_add(other.output),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+        }
+    }
+
     /// Returns this usage with everything that a later report knows better.
     ///
     /// Providers report piecemeal: the prompt at the start, the answer at the end, zeros for what they

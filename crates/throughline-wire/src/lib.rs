@@ -39,7 +39,7 @@ pub use replies::{decode_error, decode_reply, encode_error, encode_reply};
 pub use responses::ReasoningEvents;
 pub use restore::Restorer;
 pub use status::{kind_of_status, status_of};
-pub use streams::{MAX_EVENT_BYTES, StreamDecoder, StreamEncoder};
+pub use streams::{MAX_BLOCKS, MAX_EVENT_BYTES, StreamDecoder, StreamEncoder};
 
 use throughline_core::Text;
 

@@ -1,6 +1,7 @@
 //! Whole answers and errors of any dialect.
 
 use crate::json::{DecodeError, Document};
+use crate::streams::{MAX_BLOCKS, is_excessive};
 use crate::{Stamp, chat, messages, responses};
 use std::sync::Arc;
 use throughline_core::{Ask, Dialect, Failure, Reply};
@@ -11,6 +12,9 @@ use throughline_core::{Ask, Dialect, Failure, Reply};
 /// When the body is not JSON, or a field that the dialect knows has the wrong type.
 pub fn decode_reply(dialect: Dialect, body: impl Into<Arc<str>>) -> Result<Reply, DecodeError> {
     let document = Document::parse(body)?;
+    if is_excessive(document.root()) {
+        return Err(document.root().error(format!("must not hold more than {MAX_BLOCKS} blocks")));
+    }
     match dialect {
         Dialect::Chat => chat::decode_reply(&document),
         Dialect::Messages => messages::decode_reply(&document),

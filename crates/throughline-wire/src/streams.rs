@@ -1,5 +1,6 @@
 //! Streamed answers of any dialect: bytes to frames, frames to events.
 
+use crate::json::{Document, Node};
 use crate::sse::{SseDecoder, SseError, SseEvent};
 use crate::{Outgoing, ReasoningEvents, Stamp, chat, messages, responses};
 use throughline_core::{Ask, Dialect, Frame};
@@ -7,10 +8,18 @@ use throughline_core::{Ask, Dialect, Frame};
 /// The most bytes that one event of a backend's stream may have.
 pub const MAX_EVENT_BYTES: usize = 64 << 20;
 
+/// The most blocks, calls and items that one answer may have. A model makes a few dozen.
+pub const MAX_BLOCKS: usize = 4096;
+
+/// An event below this size is too small for the number of its parts to matter.
+const LARGE_EVENT_BYTES: usize = 16 << 10;
+
 /// Reads a streamed answer: bytes in any pieces to frames.
 pub struct StreamDecoder {
     sse: SseDecoder,
     machine: DecodingMachine,
+    has_too_many_blocks: bool,
+    unframed_bytes: usize,
 }
 
 enum DecodingMachine {
@@ -28,7 +37,20 @@ impl StreamDecoder {
             Dialect::Messages => DecodingMachine::Messages(messages::StreamDecoder::new()),
             Dialect::Responses => DecodingMachine::Responses(responses::StreamDecoder::new()),
         };
-        Self { sse: SseDecoder::new(MAX_EVENT_BYTES), machine }
+        let sse = SseDecoder::new(MAX_EVENT_BYTES);
+        Self { sse, machine, has_too_many_blocks: false, unframed_bytes: 0 }
+    }
+
+    /// Says whether the answer has more than [`MAX_BLOCKS`] blocks. What an event says that brings too many is not read.
+    #[must_use]
+    pub const fn has_too_many_blocks(&self) -> bool {
+        self.has_too_many_blocks
+    }
+
+    /// Returns how many bytes of events have come that led to no frame: they say nothing, or are held until more comes.
+    #[must_use]
+    pub const fn unframed_bytes(&self) -> usize {
+        self.unframed_bytes
     }
 
     /// Takes the next bytes and appends the frames that they complete.
@@ -45,10 +67,28 @@ impl StreamDecoder {
 
     /// Takes an event that arrived by other means than a byte stream.
     pub fn handle_event(&mut self, event: &SseEvent, frames: &mut Vec<Frame>) {
-        match &mut self.machine {
-            DecodingMachine::Chat(machine) => machine.handle_event(event, frames),
-            DecodingMachine::Messages(machine) => machine.handle_event(event, frames),
-            DecodingMachine::Responses(machine) => machine.handle_event(event, frames),
+        if event.data.len() > LARGE_EVENT_BYTES && has_too_many_parts(&event.data) {
+            self.has_too_many_blocks = true;
+            return;
+        }
+        let before = frames.len();
+        let blocks = match &mut self.machine {
+            DecodingMachine::Chat(machine) => {
+                machine.handle_event(event, frames);
+                machine.calls()
+            }
+            DecodingMachine::Messages(machine) => {
+                machine.handle_event(event, frames);
+                machine.blocks()
+            }
+            DecodingMachine::Responses(machine) => {
+                machine.handle_event(event, frames);
+                machine.items()
+            }
+        };
+        self.has_too_many_blocks |= blocks > MAX_BLOCKS;
+        if frames.len() == before {
+            self.unframed_bytes = self.unframed_bytes.saturating_add(event.data.len());
         }
     }
 
@@ -63,6 +103,33 @@ impl StreamDecoder {
             DecodingMachine::Responses(machine) => machine.finish(frames),
         }
     }
+}
+
+fn has_too_many_parts(data: &str) -> bool {
+    Document::parse(data).is_ok_and(|document| is_excessive(document.root()))
+}
+
+/// Says whether an answer, or an event of one, lists more than [`MAX_BLOCKS`] of what becomes a block, a call, an item
+/// or a part of one, wherever its dialect has them.
+pub(crate) fn is_excessive(answer: Node<'_>) -> bool {
+    /// What holds the lists of each dialect.
+    const HOLDERS: [&str; 6] = ["response", "message", "delta", "item", "part", "content_block"];
+    const LISTS: [&str; 5] = ["output", "content", "tool_calls", "choices", "summary"];
+    let held = HOLDERS.iter().filter_map(|name| answer.field(name));
+    let of_choices = answer.field("choices").into_iter().flat_map(Node::items).take(MAX_BLOCKS);
+    let of_choices = of_choices.flat_map(|choice| HOLDERS.iter().filter_map(move |name| choice.field(name)));
+    let holders = std::iter::once(answer).chain(held).chain(of_choices);
+    let lists = holders.flat_map(|holder| LISTS.iter().filter_map(move |name| holder.field(name)));
+    let mut left = MAX_BLOCKS;
+    for item in lists.flat_map(Node::items) {
+        let parts: usize =
+            LISTS.iter().filter_map(|name| item.field(name)).map(|list| list.items().count()).sum();
+        match left.checked_sub(1 + parts) {
+            Some(rest) => left = rest,
+            None => return true,
+        }
+    }
+    false
 }
 
 /// Writes a streamed answer: frames to events.
@@ -107,5 +174,51 @@ impl StreamEncoder {
             EncodingMachine::Messages(machine) => machine.handle_frame(frame, out),
             EncodingMachine::Responses(machine) => machine.handle_frame(frame, out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_too_much(dialect: Dialect, data: &str) -> bool {
+        let mut decoder = StreamDecoder::new(dialect);
+        let (data, mut frames) = (data.into(), Vec::new());
+        decoder.handle_event(&SseEvent { name: None, data }, &mut frames);
+        decoder.has_too_many_blocks()
+    }
+
+    #[test]
+    fn no_event_brings_more_blocks_than_an_answer_may_have() {
+        let list = |count: usize, item: &str| vec![item; count].join(",");
+        let filling = r#"{"type":"x","x":1234}"#;
+        for (dialect, open, close) in [
+            (Dialect::Chat, r#"{"choices":[{"index":0,"delta":{"tool_calls":["#, "]}}]}"),
+            (Dialect::Messages, r#"{"type":"message_start","message":{"content":["#, "]}}"),
+            (Dialect::Responses, r#"{"type":"response.completed","response":{"output":["#, "]}}"),
+            (
+                Dialect::Responses,
+                r#"{"type":"response.output_item.done","item":{"type":"message","content":["#,
+                "]}}",
+            ),
+        ] {
+            let event = |count| format!("{open}{}{close}", list(count, filling));
+            assert!(!is_too_much(dialect, &event(2000)), "{dialect}");
+            assert!(is_too_much(dialect, &event(MAX_BLOCKS + 1)), "{dialect}");
+        }
+    }
+
+    #[test]
+    fn calls_that_are_held_are_counted() {
+        let mut decoder = StreamDecoder::new(Dialect::Chat);
+        let mut frames = Vec::new();
+        for index in 0..=MAX_BLOCKS {
+            let data = format!(
+                r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{index},"function":{{"arguments":"{{"}}}}]}}}}]}}"#
+            );
+            decoder.handle_event(&SseEvent { name: None, data: data.into() }, &mut frames);
+        }
+        assert!(decoder.has_too_many_blocks());
+        assert!(decoder.unframed_bytes() > MAX_BLOCKS * 50);
     }
 }

@@ -63,6 +63,14 @@ impl StreamDecoder {
         Self::default()
     }
 
+    /// Returns how many calls it keeps track of.
+    pub(crate) fn calls(&self) -> usize {
+        match &self.state {
+            State::Open(answer) => answer.calls.len(),
+            State::Waiting | State::Closed => 0,
+        }
+    }
+
     /// Takes the next event.
     pub(crate) fn handle_event(&mut self, event: &SseEvent, frames: &mut Vec<Frame>) {
         let data = event.data.trim();

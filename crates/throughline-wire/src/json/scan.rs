@@ -11,6 +11,9 @@ use super::index::Kind;
 /// How many arrays and objects may be open at once.
 pub const MAX_DEPTH: usize = 128;
 
+/// How many values and keys one text may hold: each takes its place in the index, whatever it says.
+pub const MAX_VALUES: usize = 2_000_000;
+
 /// Why a text is not JSON, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (at byte {offset})")]
@@ -47,6 +50,9 @@ pub enum SyntaxProblem {
     /// More than [`MAX_DEPTH`] open arrays and objects.
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// More than [`MAX_VALUES`] values.
+    #[error("more than {MAX_VALUES} values")]
+    TooMany,
     /// Something follows the one value the text was to hold.
     #[error("unexpected text after the JSON value")]
     TrailingCharacters,
@@ -168,18 +174,19 @@ impl<'t> Scanner<'t> {
 
     fn comma_or_end(&mut self, next: Option<u8>) -> Result<Expect, SyntaxError> {
         match (next, self.innermost()) {
-            (Some(b','), Some(Kind::Object)) => {
+            (Some(b','), innermost) => {
+                self.check_count()?;
                 self.at += 1;
-                Ok(Expect::Key)
-            }
-            (Some(b','), _) => {
-                self.at += 1;
-                Ok(Expect::Value)
+                Ok(if innermost == Some(Kind::Object) { Expect::Key } else { Expect::Value })
             }
             (Some(b'}'), Some(Kind::Object)) | (Some(b']'), Some(Kind::Array)) => Ok(self.close()),
             (_, Some(Kind::Object)) => Err(self.unexpected("`,` or `}`")),
             _ => Err(self.unexpected("`,` or `]`")),
         }
+    }
+
+    fn check_count(&self) -> Result<(), SyntaxError> {
+        if self.entries.len() < MAX_VALUES { Ok(()) } else { Err(self.error(SyntaxProblem::TooMany)) }
     }
 
     fn after_value(&self) -> Expect {
@@ -194,6 +201,7 @@ impl<'t> Scanner<'t> {
         if self.open.len() == MAX_DEPTH {
             return Err(self.error(SyntaxProblem::TooDeep));
         }
+        self.check_count()?;
         self.open.push(offset(self.entries.len()));
         // Its end is not known before it is closed.
         self.push(self.at, kind, false);
@@ -384,6 +392,13 @@ mod tests {
         assert!(scan_whole("[1,]").is_err());
         assert!(scan_whole("{\"a\":1,}").is_err());
         assert!(scan_whole("[,]").is_err());
+    }
+
+    #[test]
+    fn values_are_limited() {
+        let many = |count: usize| format!("[{}0]", "0,".repeat(count));
+        assert!(scan_whole(&many(MAX_VALUES - 2)).is_ok());
+        assert_eq!(problem(&many(MAX_VALUES)).1, SyntaxProblem::TooMany);
     }
 
     #[test]

@@ -77,6 +77,14 @@ impl StreamDecoder {
         }
     }
 
+    /// Returns how many blocks it keeps track of, and what it holds until the answer begins.
+    pub(crate) const fn blocks(&self) -> usize {
+        match &self.state {
+            State::Waiting(early) => early.len(),
+            State::Open | State::Stopped(_) | State::Closed => self.open.len(),
+        }
+    }
+
     /// Takes the next event.
     pub(crate) fn handle_event(&mut self, event: &SseEvent, frames: &mut Vec<Frame>) {
         if matches!(self.state, State::Closed) || event.data.trim() == "[DONE]" {

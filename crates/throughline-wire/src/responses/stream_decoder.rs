@@ -74,6 +74,11 @@ impl StreamDecoder {
         }
     }
 
+    /// Returns how many items it keeps track of.
+    pub(crate) const fn items(&self) -> usize {
+        self.items.len()
+    }
+
     /// Takes the next event and appends the frames that it means.
     pub(crate) fn handle_event(&mut self, event: &SseEvent, frames: &mut Vec<Frame>) {
         if self.state == State::Closed {

@@ -5,6 +5,9 @@ use crate::json::Node;
 use crate::responses::fields;
 use throughline_core::{BlockId, BlockKind, Piece, Seal, Text};
 
+/// The most paragraphs of a summary; what a server numbers beyond goes into the last.
+const PARAGRAPHS_MAX: usize = 1024;
+
 /// Reasoning under way.
 #[derive(Debug, Default)]
 pub(super) struct ThoughtSoFar {
@@ -56,7 +59,9 @@ impl ThoughtSoFar {
         }
         self.begin(sink);
         let at = self.summary.iter().position(|(known, _)| *known == index).unwrap_or_else(|| {
-            self.summary.push((index, String::new()));
+            if self.summary.len() < PARAGRAPHS_MAX {
+                self.summary.push((index, String::new()));
+            }
             self.summary.len() - 1
         });
         self.grow_paragraph(at, text, whole, sink);

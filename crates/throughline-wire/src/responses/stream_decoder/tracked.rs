@@ -26,6 +26,9 @@ pub(super) struct Tracked {
     announced: bool,
 }
 
+/// The most ids that one item goes by.
+const IDS_MAX: usize = 16;
+
 /// What an item is, and what came of it.
 #[derive(Debug)]
 pub(super) enum Form {
@@ -82,7 +85,7 @@ impl Tracked {
     /// Adds ids that the item goes by; the first one it ever had is the one that is passed on.
     pub(super) fn add_ids(&mut self, ids: Vec<Text>) {
         for id in ids {
-            if !self.ids.contains(&id) {
+            if self.ids.len() < IDS_MAX && !self.ids.contains(&id) {
                 self.ids.push(id);
             }
         }
