@@ -67,7 +67,9 @@ impl ServerHandler for Example {
 fn echo(arguments: &JsonObject) -> Result<CallToolResult, ErrorData> {
     let text = arguments.get("text").and_then(Value::as_str);
     let text = text.ok_or_else(|| ErrorData::invalid_params("text is missing", None))?;
-    Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
+    // However often that is asked for: for trying out what becomes of results without bounds.
+    let times = arguments.get("times").and_then(Value::as_u64).unwrap_or(1);
+    Ok(CallToolResult::success(vec![ContentBlock::text(text.repeat(usize::try_from(times).unwrap_or(1)))]))
 }
 
 fn picture() -> CallToolResult {

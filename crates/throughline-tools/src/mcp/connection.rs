@@ -1,28 +1,40 @@
 //! A connection to one server, and the process behind it if we started one.
 
+use super::bounded::{BoundedLines, Excess, Meter};
+use super::http::BoundedClient;
 use super::{ServerError, ServerSettings, ServerTransport};
 use crate::process::{Group, Guard};
 use http::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion,
-    Tool,
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
+    PaginatedRequestParams, ProtocolVersion, Tool,
 };
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 /// The longest line of a server's standard error that the log takes.
 const LOG_LINE_BYTES_MAX: u64 = 8 * 1024;
 
+/// The most bytes of one message of a server.
+pub(super) const MCP_MESSAGE_BYTES_MAX: usize = 8 << 20;
+
+/// The most tools of one server. What models can tell apart is far less.
+const TOOLS_MAX: usize = 512;
+
+/// The most pages on which a server may list them.
+const PAGES_MAX: usize = 64;
+
 /// A connection.
 pub(super) struct Connection {
     service: RunningService<RoleClient, ClientConfig>,
     process: Option<Process>,
+    meter: Arc<Meter>,
 }
 
 /// The process of a server; it ends with the connection.
@@ -50,7 +62,13 @@ impl Connection {
     }
 
     pub(super) async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, ServiceError> {
+        self.meter.begin_call();
         self.service.call_tool(request).await
+    }
+
+    /// Returns why the server is not listened to any more.
+    pub(super) fn excess(&self) -> Option<Excess> {
+        self.meter.excess()
     }
 
     async fn start(settings: &ServerSettings) -> Result<(Self, Vec<Tool>), ServerError> {
@@ -59,21 +77,46 @@ impl Connection {
             ClientCapabilities::default(),
             Implementation::new("throughline", env!("CARGO_PKG_VERSION")),
         );
+        let meter = Arc::new(Meter::default());
         let (service, process) = match &settings.transport {
             ServerTransport::Stdio { .. } => {
                 let (process, input, output) = Process::start(settings)?;
+                let output = BoundedLines::new(output, Arc::clone(&meter));
                 (client.serve_with_lifecycle((output, input), lifecycle()).await, Some(process))
             }
             ServerTransport::Http { url, headers } => {
-                let transport =
-                    StreamableHttpClientTransport::from_config(http_config(settings, url, headers)?);
+                let sender = BoundedClient::new().map_err(|error| failed(error.to_string()))?;
+                let config = http_config(settings, url, headers)?;
+                let transport = StreamableHttpClientTransport::with_client(sender, config);
                 (client.serve_with_lifecycle(transport, lifecycle()).await, None)
             }
         };
-        let service = service.map_err(|error| failed(error.to_string()))?;
-        let tools = service.list_all_tools().await.map_err(|error| failed(error.to_string()))?;
-        Ok((Self { service, process }, tools))
+        let reason = |error: String| failed(meter.excess().map_or(error, |excess| excess.to_string()));
+        let service = service.map_err(|error| reason(error.to_string()))?;
+        let tools = list_tools(&service).await.map_err(|error| reason(error.to_string()))?;
+        let tools = tools.ok_or_else(|| failed(format!("it lists more than {TOOLS_MAX} tools")))?;
+        Ok((Self { service, process, meter }, tools))
     }
+}
+
+/// Lists the tools of a server; none if there are too many, or their list has no end.
+async fn list_tools(
+    service: &RunningService<RoleClient, ClientConfig>,
+) -> Result<Option<Vec<Tool>>, ServiceError> {
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..PAGES_MAX {
+        let page = service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+        tools.extend(page.tools);
+        cursor = page.next_cursor;
+        if tools.len() > TOOLS_MAX {
+            return Ok(None);
+        }
+        if cursor.is_none() {
+            return Ok(Some(tools));
+        }
+    }
+    Ok(None)
 }
 
 /// Speaks the newest version of the protocol, or the one before with a server that knows no better.

@@ -4,7 +4,9 @@
 //! called `server__tool`. A server that has died is started again, once for each call that finds it dead. A call that
 //! was under way when it died is never sent again: nobody knows what it did.
 
+mod bounded;
 mod connection;
+mod http;
 mod results;
 
 use crate::catalog::Declaration;
@@ -23,6 +25,14 @@ use tokio::sync::Mutex;
 
 /// What stands between the name of a server and that of its tool.
 const SEPARATOR: &str = "__";
+
+/// How much of a tool is taken: its name, what is said of it, and its schema.
+const NAME_BYTES_MAX: usize = 128;
+const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+const SCHEMA_BYTES_MAX: usize = 64 << 10;
+
+/// How much of the words of a refusal is passed on.
+const WORDS_CHARS_MAX: usize = 2000;
 
 /// A server, as it is configured.
 #[derive(Clone, Debug)]
@@ -152,7 +162,7 @@ impl Server {
         check_name(&settings.name)?;
         let (connection, listed) = Connection::open(&settings).await?;
         let mut tools: Vec<(Declaration, String)> =
-            listed.into_iter().map(|tool| declared(&settings.name, tool)).collect();
+            listed.into_iter().filter_map(|tool| declared(&settings.name, tool)).collect();
         // The order in which servers list their tools may change; what models are told may not.
         tools.sort_by(|a, b| a.0.name.cmp(&b.0.name));
         Ok(Self { settings, tools, connection: Mutex::new(Some(Arc::new(connection))) })
@@ -208,12 +218,16 @@ impl Server {
         match connection.call(request).await {
             Ok(result) => results::outcome(result, limits),
             Err(ServiceError::McpError(error)) => {
-                Outcome::failed(format!("the server refused: {}", error.message))
+                let words: String = error.message.chars().take(WORDS_CHARS_MAX).collect();
+                Outcome::failed(format!("the server refused: {words}"))
             }
-            Err(error) => Outcome::failed(format!(
-                "the server \"{}\" failed during the call ({error}); what it did by then is not known",
-                self.name()
-            )),
+            Err(error) => {
+                let reason = connection.excess().map_or_else(|| error.to_string(), |it| it.to_string());
+                Outcome::failed(format!(
+                    "the server \"{}\" failed during the call ({reason}); what it did by then is not known",
+                    self.name()
+                ))
+            }
         }
     }
 
@@ -237,11 +251,32 @@ fn check_name(name: &str) -> Result<(), ServerError> {
     if fine { Ok(()) } else { Err(ServerError::Name(name.to_owned())) }
 }
 
-fn declared(server: &str, tool: rmcp::model::Tool) -> (Declaration, String) {
+/// Returns how models are told of a tool; none of one whose name nobody could be shown, or whose schema has no end.
+fn declared(server: &str, tool: rmcp::model::Tool) -> Option<(Declaration, String)> {
+    let is_plain = |c: char| c.is_ascii_graphic();
+    let schema = serde_json::Value::Object((*tool.input_schema).clone()).to_string();
+    if tool.name.is_empty()
+        || tool.name.len() > NAME_BYTES_MAX
+        || !tool.name.chars().all(is_plain)
+        || schema.len() > SCHEMA_BYTES_MAX
+    {
+        let name: String = tool.name.chars().take(NAME_BYTES_MAX).collect();
+        tracing::warn!(
+            server,
+            ?name,
+            "a tool of an MCP server is left out: its name or schema cannot be used"
+        );
+        return None;
+    }
+    let mut description = tool.description.unwrap_or_default().into_owned();
+    if description.len() > DESCRIPTION_BYTES_MAX {
+        tracing::warn!(server, name = &*tool.name, "the description of a tool of an MCP server is cut short");
+        description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));
+    }
     let declaration = Declaration {
         name: format!("{server}{SEPARATOR}{}", tool.name).into(),
-        description: tool.description.unwrap_or_default().into_owned().into(),
-        schema: serde_json::Value::Object((*tool.input_schema).clone()).to_string().into(),
+        description: description.into(),
+        schema: schema.into(),
     };
-    (declaration, tool.name.into_owned())
+    Some((declaration, tool.name.into_owned()))
 }

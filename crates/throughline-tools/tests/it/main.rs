@@ -6,6 +6,8 @@ mod edits;
 mod escapes;
 mod files;
 #[cfg(feature = "mcp")]
+mod hostile_mcp;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod patches;
 mod preview;

@@ -11,7 +11,7 @@ use throughline_tools::mcp::{ServerError, ServerSettings, ServerTransport};
 use throughline_tools::{Context, Effect, OutcomeKind};
 
 /// The example of a server, which is built beside this binary.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let own = std::env::current_exe().expect("this binary has a path");
     let folder = own.parent().and_then(|it| it.parent()).expect("it is in deps");
     folder.join("examples/mcp_server")
@@ -29,13 +29,13 @@ async fn connected(transport: ServerTransport) -> Bench {
 }
 
 /// A server that listens, for as long as this is held.
-struct Listening {
+pub struct Listening {
     process: Child,
     url: String,
 }
 
 impl Listening {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let mut command = Command::new(program());
         let mut process = command.arg("--http").stdout(Stdio::piped()).spawn().expect("the server starts");
         let mut url = String::new();
@@ -44,7 +44,7 @@ impl Listening {
         Self { process, url: url.trim().to_owned() }
     }
 
-    fn transport(&self) -> ServerTransport {
+    pub fn transport(&self) -> ServerTransport {
         ServerTransport::Http {
             url: self.url.clone(),
             headers: vec![("x-key".to_owned(), "SECRET".to_owned())],
