@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_core::Text;
 use tokio::sync::watch;
@@ -16,6 +17,9 @@ const JOBS_MAX: usize = 256;
 
 /// How many answers are remembered with their events after they have ended.
 const ENDED_MAX: usize = 32;
+
+/// How many bytes of events those remembered may have together; the latest is remembered in any case.
+const ENDED_BYTES_MAX: usize = 64 << 20;
 
 /// The answers that are generated in the background.
 #[derive(Debug, Default)]
@@ -32,6 +36,7 @@ struct Jobs {
 /// One answer that is generated in the background.
 pub struct Job {
     events: Mutex<Vec<Bytes>>,
+    bytes: AtomicUsize,
     progress: watch::Sender<Progress>,
     called_off: watch::Sender<bool>,
 }
@@ -91,7 +96,8 @@ impl Background {
         let mut jobs = self.jobs();
         let Some(job) = jobs.running.remove(id) else { return };
         jobs.ended.push_back((id.clone(), job));
-        if jobs.ended.len() > ENDED_MAX {
+        let bytes = |jobs: &Jobs| jobs.ended.iter().map(|(_, job)| job.bytes()).sum::<usize>();
+        while jobs.ended.len() > ENDED_MAX || (jobs.ended.len() > 1 && bytes(&jobs) > ENDED_BYTES_MAX) {
             jobs.ended.pop_front();
         }
     }
@@ -111,17 +117,25 @@ impl Drop for UnderWay {
 impl Job {
     fn new() -> Self {
         let (progress, called_off) = (watch::Sender::default(), watch::Sender::default());
-        Self { events: Mutex::default(), progress, called_off }
+        Self { events: Mutex::default(), bytes: AtomicUsize::new(0), progress, called_off }
     }
 
     /// Adds an event: its whole text, as a stream has it. Its number is its place.
     pub fn say(&self, event: impl Into<Bytes>) {
+        let event = event.into();
+        self.bytes.fetch_add(event.len() + size_of::<Bytes>(), Ordering::Relaxed);
         let events = {
             let mut events = self.events();
-            events.push(event.into());
+            events.push(event);
             events.len()
         };
         self.progress.send_modify(|progress| progress.events = events);
+    }
+
+    /// Returns how much memory its events take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Notes that a backend has begun to answer.

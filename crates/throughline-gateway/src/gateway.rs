@@ -4,8 +4,8 @@ use crate::background::Background;
 use crate::config::{self, Backend, Config, Endpoint};
 use crate::connections::Connections;
 use crate::drain::Drain;
-use crate::egress::{Egress, EgressError, Reel};
-use crate::exchange::Knowledge;
+use crate::egress::{AnswerBounds, Egress, EgressError, Reel};
+use crate::exchange::{Knowledge, ResponseIds};
 use crate::gauges::Gauges;
 use crate::listing::{self, Listed, Listing};
 use crate::memory::MemoryBudget;
@@ -43,6 +43,8 @@ pub struct Gateway {
     pub knowledge: Knowledge,
     /// What is generated although nobody waits for it.
     pub background: Arc<Background>,
+    /// The ids of answers that are under way.
+    pub response_ids: Arc<ResponseIds>,
     /// What is waited for before the gateway stops.
     pub drain: Arc<Drain>,
     /// What is being retold by a model.
@@ -144,6 +146,7 @@ impl Gateway {
             history,
             telemetry: Arc::default(),
             background: Arc::default(),
+            response_ids: Arc::default(),
             drain: Arc::default(),
             retellings: Arc::default(),
             retelling_lasts: RETELLING_LASTS,
@@ -253,7 +256,9 @@ impl Setup {
                     return Err(BuildError::NotSimulated { backend: backend.name.clone() });
                 }
             };
-            let egress = Egress::new(backend, base_url);
+            let bounds =
+                AnswerBounds { bytes: config.limits.answer_bytes, progress: backend.timeouts.progress };
+            let egress = Egress::new(backend, base_url, bounds, config.echoes.clone());
             let egress =
                 egress.map_err(|source| BuildError::Egress { backend: backend.name.clone(), source })?;
             Ok((backend.name.clone(), egress))

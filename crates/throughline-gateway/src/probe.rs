@@ -4,6 +4,7 @@
 
 use crate::capability::{self, Ability, Evidence, ListedModel, Verdict, from_headers, from_listing};
 use crate::config::{Backend, Credential};
+use crate::egress::bounds::{LISTING_BYTES_MAX, REFUSAL_BYTES_MAX};
 use crate::egress::{Answered, Egress, EgressError, Presented};
 use crate::verdicts;
 use std::collections::BTreeSet;
@@ -59,12 +60,18 @@ async fn ask(backend: &Backend, egress: &Egress) -> Result<Probe, EgressError> {
     let said =
         answered.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     let abilities = from_headers(said);
-    let body = answered.whole().await?;
-    let body = String::from_utf8_lossy(&body);
     let reached = match status {
-        200..300 => Reached::Listed(from_listing(&body)),
+        200..300 => {
+            let body = answered.whole(LISTING_BYTES_MAX).await?;
+            Reached::Listed(from_listing(&String::from_utf8_lossy(&body)))
+        }
         404 | 405 | 501 => Reached::Unlisted,
-        _ => Reached::Refused { status, message: decode_error(backend.dialect, status, &body).message },
+        _ => {
+            let body = answered.beginning(REFUSAL_BYTES_MAX, TIME_MAX).await;
+            let mut failure = decode_error(backend.dialect, status, &String::from_utf8_lossy(&body));
+            failure.shorten();
+            Reached::Refused { status, message: failure.message }
+        }
     };
     Ok(Probe { reached, abilities })
 }

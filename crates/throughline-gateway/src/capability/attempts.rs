@@ -85,6 +85,8 @@ pub enum Failed {
     Connect,
     /// Connected, but no answer in time.
     TimedOut,
+    /// What came is no answer, or more than is taken of one. Asking again would bring the same.
+    Unusable,
     /// An error status.
     Status {
         /// Which one.
@@ -344,7 +346,7 @@ impl Failed {
     /// Says whether another backend might do better: the request itself is not to blame.
     const fn is_the_backends(self) -> bool {
         match self {
-            Self::Connect | Self::TimedOut => true,
+            Self::Connect | Self::TimedOut | Self::Unusable => true,
             Self::Status { status, .. } => matches!(status, 401..=404 | 408 | 429 | 500..),
         }
     }
@@ -352,7 +354,7 @@ impl Failed {
     const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => retry_after,
-            Self::Connect | Self::TimedOut => None,
+            Self::Connect | Self::TimedOut | Self::Unusable => None,
         }
     }
 }

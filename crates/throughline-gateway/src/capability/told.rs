@@ -14,6 +14,9 @@ pub const CAPABILITIES_HEADER: &str = "x-throughline-capabilities";
 /// The most models that are read from one listing.
 const MODELS_MAX: usize = 10_000;
 
+/// The longest name of a model.
+const NAME_BYTES_MAX: usize = 256;
+
 /// A model as a backend lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedModel {
@@ -45,6 +48,12 @@ pub fn from_listing(body: &str) -> Vec<ListedModel> {
 
 fn listed(model: Node<'_>) -> Option<ListedModel> {
     let id = ["id", "name"].iter().find_map(|field| model.field(field)?.as_text())?;
+    // A name that no terminal could be shown and no request could carry is none.
+    if id.is_empty() || id.len() > NAME_BYTES_MAX || id.chars().any(char::is_control) {
+        return None;
+    }
+    // Its own allocation: the listing as a whole is not kept for it.
+    let id = Text::from(id.as_str());
     let mut abilities = Vec::new();
     if let Some(capabilities) = model.field("capabilities") {
         for ability in Ability::ALL {

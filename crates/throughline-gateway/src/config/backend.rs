@@ -1,7 +1,7 @@
 //! The backends, from what is written to what is meant.
 
 use super::address::{BaseUrl, Endpoint};
-use super::file::{BackendSection, HistorySection};
+use super::file::{BackendSection, HistorySection, TimeoutsSection};
 use super::profiles;
 use super::providers::{self, Provider};
 use super::resolve::{Backend, Credential, History, ModelRule, Resolver, Timeouts, list};
@@ -16,6 +16,8 @@ use throughline_core::{Dialect, Rules, Text};
 const CONNECT: Duration = Duration::from_secs(10);
 /// Models that reason may say nothing for minutes.
 const IDLE: Duration = Duration::from_secs(300);
+/// Some providers send pings for as long as a model thinks.
+const PROGRESS: Duration = Duration::from_secs(20 * 60);
 
 /// Headers that the connection itself decides about.
 const RESERVED_HEADERS: [&str; 7] =
@@ -111,7 +113,7 @@ impl At<'_, '_> {
         let rules = self.rules(named, dialect, endpoint.as_ref());
         let headers = self.headers(&section.headers);
         let lacks = self.resolver.absent.get(absent_before).map(|absent| Text::from(absent.what.as_str()));
-        let timeouts = self.timeouts(section.timeouts.connect, section.timeouts.idle);
+        let timeouts = self.timeouts(&section.timeouts);
         let http2 = section.http2.unwrap_or_default();
         self.note("http2", http2.name());
         let shown = section.prices.map(|it| format!("input {} output {} per million", it.input, it.output));
@@ -201,7 +203,11 @@ impl At<'_, '_> {
         match reference {
             SecretRef::Passthrough => Some(Credential::Passthrough),
             SecretRef::None => Some(Credential::None),
-            _ => self.open("api_key", &reference).map(Credential::Key),
+            _ => {
+                let key = self.open("api_key", &reference)?;
+                self.resolver.credentials.push(key.clone());
+                Some(Credential::Key(key))
+            }
         }
     }
 
@@ -295,19 +301,22 @@ impl At<'_, '_> {
                 self.problem("headers", format!("`{name}` is not the name of a header"));
             } else if RESERVED_HEADERS.contains(&name.as_str()) {
                 self.problem("headers", format!("`{name}` is set by the connection itself"));
-            } else if let Some(value) = self.open("headers", value) {
-                checked.push((Text::from(name), value));
+            } else if let Some(opened) = self.open("headers", value) {
+                self.resolver.note_credential(&name, value, &opened);
+                checked.push((Text::from(name), opened));
             }
         }
         checked
     }
 
-    fn timeouts(&mut self, connect: Option<TimeLimit>, idle: Option<TimeLimit>) -> Timeouts {
-        let connect = connect.unwrap_or(TimeLimit(CONNECT));
-        let idle = idle.unwrap_or(TimeLimit(IDLE));
+    fn timeouts(&mut self, section: &TimeoutsSection) -> Timeouts {
+        let connect = section.connect.unwrap_or(TimeLimit(CONNECT));
+        let idle = section.idle.unwrap_or(TimeLimit(IDLE));
+        let progress = section.progress.unwrap_or(TimeLimit(PROGRESS.max(idle.0)));
         self.note("timeouts.connect", connect);
         self.note("timeouts.idle", idle);
-        Timeouts { connect: connect.0, idle: idle.0 }
+        self.note("timeouts.progress", progress);
+        Timeouts { connect: connect.0, idle: idle.0, progress: progress.0 }
     }
 
     /// Shows what differs from `[history]`; the rest is shown there.

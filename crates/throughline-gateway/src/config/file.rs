@@ -96,6 +96,8 @@ pub struct LimitsSection {
     pub idle_timeout: Option<TimeLimit>,
     /// How long a client may take nothing of what is written to it.
     pub write_timeout: Option<TimeLimit>,
+    /// How much of an answer may be held at once.
+    pub answer_bytes: Option<NonZeroUsize>,
 }
 
 /// `[[backends]]`
@@ -152,6 +154,8 @@ pub struct TimeoutsSection {
     pub connect: Option<TimeLimit>,
     /// Until the first byte, and between any two.
     pub idle: Option<TimeLimit>,
+    /// Between any two events that say something.
+    pub progress: Option<TimeLimit>,
 }
 
 /// `[history]`

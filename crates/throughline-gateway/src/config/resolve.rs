@@ -19,6 +19,7 @@ use super::trust::IgnoredFile;
 use super::values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TimeLimit,
 };
+use crate::egress::EchoFilter;
 use crate::privacy::Privacy;
 use crate::secret::{AccessKeys, Secret, SecretRef};
 use crate::turn::compose::Compose;
@@ -65,6 +66,8 @@ pub struct Config {
     pub compose: Option<Compose>,
     /// What is taken out of everything before it is kept.
     pub privacy: Arc<Privacy>,
+    /// The credentials in it, to be taken out of what backends say.
+    pub echoes: EchoFilter,
     /// What its writer should know.
     pub warnings: Vec<Warning>,
     /// Secrets that it refers to and that are not there; none unless it was loaded to look at.
@@ -131,6 +134,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How long a client may take nothing of what is written to it.
     pub write_timeout: Duration,
+    /// How much of an answer may be held at once.
+    pub answer_bytes: usize,
 }
 
 /// A configured place that answers prompts.
@@ -199,13 +204,15 @@ pub struct ModelRule {
     pub sent: Option<Text>,
 }
 
-/// How long a backend may take. There is no limit on the whole of an answer.
+/// How long a backend may take. There is no limit on an answer that goes on and on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Until it is connected.
     pub connect: Duration,
     /// Until the first byte, and between any two.
     pub idle: Duration,
+    /// Between any two events that say something, or until the end of an answer that comes whole.
+    pub progress: Duration,
 }
 
 /// How tool history is shortened.
@@ -260,6 +267,8 @@ pub(super) struct Resolver<'a> {
     pub absent: Vec<ConfigError>,
     warnings: Vec<Warning>,
     effective: Vec<Effective>,
+    /// The credentials that were opened.
+    pub credentials: Vec<Secret>,
 }
 
 /// Whether the secrets that are referred to must be there.
@@ -287,6 +296,7 @@ pub fn resolve(
         absent: Vec::new(),
         warnings,
         effective: Vec::new(),
+        credentials: Vec::new(),
     };
     let config = resolver.config(file, data, path, backends_from);
     if secrets == Secrets::Needed || config.is_none() {
@@ -379,6 +389,7 @@ impl Resolver<'_> {
             mcp,
             compose,
             privacy,
+            echoes: EchoFilter::new(&self.credentials),
             warnings: Vec::new(),
             absent: Vec::new(),
             effective: Vec::new(),
@@ -434,6 +445,7 @@ impl Resolver<'_> {
             let what = "anybody who reaches this address could use your credentials";
             self.problem("listen", what).hint = Some("set `auth.keys`, or listen on 127.0.0.1".to_owned());
         }
+        self.credentials.extend(secrets.iter().cloned());
         AccessKeys::new(&secrets)
     }
 
@@ -451,12 +463,14 @@ impl Resolver<'_> {
             header_timeout: time(section.header_timeout, 15),
             idle_timeout: time(section.idle_timeout, 120),
             write_timeout: time(section.write_timeout, 60),
+            answer_bytes: section.answer_bytes.map_or(8 << 20, Into::into),
         };
         self.note("limits.memory_bytes", limits.memory_bytes);
         self.note("limits.connections", limits.connections);
         self.note("limits.header_timeout", TimeLimit(limits.header_timeout));
         self.note("limits.idle_timeout", TimeLimit(limits.idle_timeout));
         self.note("limits.write_timeout", TimeLimit(limits.write_timeout));
+        self.note("limits.answer_bytes", limits.answer_bytes);
         self.note("limits.known_bytes", limits.known_bytes);
         self.note("limits.body_bytes", limits.body_bytes);
         self.note("limits.header_bytes", limits.header_bytes);
@@ -513,6 +527,16 @@ impl Resolver<'_> {
         };
         self.problem(key, format!("no backend is called `{name}`")).hint = Some(hint);
         None
+    }
+
+    /// Notes the value of a header as a credential, unless it is written out under a name that speaks of none.
+    pub(super) fn note_credential(&mut self, header: &str, reference: &SecretRef, value: &Secret) {
+        let header = header.to_ascii_lowercase();
+        let speaks =
+            ["auth", "key", "token", "secret", "cookie", "password"].iter().any(|it| header.contains(it));
+        if speaks || !matches!(reference, SecretRef::Literal(_)) {
+            self.credentials.push(value.clone());
+        }
     }
 
     /// Returns the secret that `reference` refers to; one that is not there is noted.

@@ -54,6 +54,7 @@ impl Resolver<'_> {
                 continue;
             }
             let Some(secret) = self.open("telemetry.otlp_headers", value) else { continue };
+            self.note_credential(&name, value, &secret);
             if HeaderValue::from_str(secret.expose()).is_ok() {
                 opened.push((Text::from(name), secret));
             } else {

@@ -32,6 +32,7 @@ const MIDDLE: &str = r#"
 #header_timeout = "15s"
 #idle_timeout = "2m"
 #write_timeout = "1m"
+#answer_bytes = 8388608
 
 [history]
 #recent_calls_to_keep = 6

@@ -165,7 +165,14 @@ impl Resolver<'_> {
             let at = format!("{path}.{key}");
             let named = secrets.iter().map(|(name, value)| format!("{name}: {value}"));
             self.note_as(&shown(key), &at, list(named));
-            let opened = secrets.into_iter().map(|(name, value)| Some((name, self.open(&at, &value)?)));
+            let opened = secrets.into_iter().map(|(name, value)| {
+                let secret = self.open(&at, &value)?;
+                // What a program is given may be a path as well as a key; what a server is sent is told apart.
+                if key == "headers" {
+                    self.note_credential(&name, &value, &secret);
+                }
+                Some((name, secret))
+            });
             opened.collect::<Option<Vec<_>>>()
         };
         let (env, headers) = (open("env", section.env)?, open("headers", section.headers)?);

@@ -46,6 +46,7 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
         }
         "limits.body_bytes" => file.limits.body_bytes = Some(number(text)?),
         "limits.header_bytes" => file.limits.header_bytes = Some(number(text)?),
+        "limits.answer_bytes" => file.limits.answer_bytes = Some(number(text)?),
         "limits.known_bytes" => file.limits.known_bytes = Some(number(text)?),
         "limits.concurrent_requests" => file.limits.concurrent_requests = Some(number(text)?),
         "limits.request_timeout" => file.limits.request_timeout = Some(word(text)?),

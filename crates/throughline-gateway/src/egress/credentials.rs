@@ -1,6 +1,7 @@
 //! What a backend is shown to be let in; never what another backend is shown.
 
 use crate::config::Credential;
+use crate::secret::{AccessKeys, Secret};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use throughline_core::Dialect;
 
@@ -9,6 +10,8 @@ use throughline_core::Dialect;
 pub struct Presented {
     bearer: Option<HeaderValue>,
     key: Option<HeaderValue>,
+    /// Whether a key of this gateway was taken out.
+    had_ours: bool,
 }
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -17,7 +20,31 @@ impl Presented {
     /// Takes the credentials from a client's headers.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
-        Self { bearer: headers.get(header::AUTHORIZATION).cloned(), key: headers.get(KEY).cloned() }
+        let bearer = headers.get(header::AUTHORIZATION).cloned();
+        Self { bearer, key: headers.get(KEY).cloned(), had_ours: false }
+    }
+
+    /// Takes from a client's headers the credentials that a backend may be shown: all but the keys of this gateway,
+    /// which let the client in here and are nobody else's business.
+    #[must_use]
+    pub fn for_backends(headers: &HeaderMap, keys: &AccessKeys) -> Self {
+        let mut presented = Self::of(headers);
+        let is_ours = |value: &HeaderValue| bare(value).is_some_and(|key| keys.admit(key));
+        for slot in [&mut presented.bearer, &mut presented.key] {
+            presented.had_ours |= slot.take_if(|value| is_ours(value)).is_some();
+        }
+        presented
+    }
+
+    /// Says whether the client presented a key of this gateway and nothing else.
+    #[must_use]
+    pub const fn was_ours_alone(&self) -> bool {
+        self.had_ours && self.bearer.is_none() && self.key.is_none()
+    }
+
+    /// Returns the credentials as secrets, to be taken out of what a backend says that was shown them.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        [&self.bearer, &self.key].into_iter().flatten().filter_map(bare).map(Secret::new).collect()
     }
 
     /// Returns the key that the client presented, whichever header it used.
@@ -28,6 +55,12 @@ impl Presented {
             bearer.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
         bearer.or_else(|| self.key.as_ref().and_then(|value| value.to_str().ok())).map(str::trim)
     }
+}
+
+/// Returns the credential in a header, without the scheme that may stand before it.
+fn bare(value: &HeaderValue) -> Option<&str> {
+    let text = value.to_str().ok()?.trim();
+    Some(text.split_once(' ').map_or(text, |(_, key)| key.trim()))
 }
 
 /// Writes credentials as the dialect's servers expect them.
@@ -63,7 +96,6 @@ pub(super) fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
 
     fn client() -> Presented {
         let mut headers = HeaderMap::new();
@@ -91,6 +123,29 @@ mod tests {
         let passed = written(&Credential::Passthrough, Dialect::Messages);
         assert_eq!(passed.get(header::AUTHORIZATION).unwrap(), "Bearer client-key");
         assert!(written(&Credential::None, Dialect::Messages).is_empty());
+    }
+
+    #[test]
+    fn a_key_of_the_gateway_is_passed_on_to_nobody() {
+        let keys = AccessKeys::new(&[Secret::new("gateway-key")]);
+        let of = |bearer: &'static str, key: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, HeaderValue::from_static(bearer));
+            headers.extend(key.map(|key| (KEY, HeaderValue::from_static(key))));
+            let presented = Presented::for_backends(&headers, &keys);
+            let mut written = HeaderMap::new();
+            write(&Credential::Passthrough, Dialect::Chat, &presented, &mut written);
+            let text = |name: &HeaderName| written.get(name).map(|it| it.to_str().unwrap().to_owned());
+            (presented.was_ours_alone(), text(&header::AUTHORIZATION), text(&KEY))
+        };
+        for ours in ["Bearer gateway-key", "bearer  gateway-key ", "BEARER gateway-key", "gateway-key"] {
+            assert_eq!(of(ours, None), (true, None, None), "{ours}");
+            assert_eq!(of(ours, Some("theirs")), (false, None, Some("theirs".to_owned())), "{ours}");
+            assert_eq!(of(ours, Some("gateway-key")), (true, None, None), "{ours}");
+        }
+        let theirs = Some("Bearer theirs".to_owned());
+        assert_eq!(of("Bearer theirs", Some("gateway-key")), (false, theirs.clone(), None));
+        assert_eq!(of("Bearer theirs", None), (false, theirs, None));
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! Requests to backends: one connection pool for each, credentials of each to itself alone.
 //!
-//! A stream may last for hours, so there is no limit on the whole of an answer, only on connecting and on
-//! silence. Connections are HTTP/1.1 unless the backend is configured otherwise: closing one stops the
+//! A stream may last for hours, so there is no limit on how long an answer takes, only on connecting, on silence, and
+//! on going on without getting anywhere ([`bounds`]). Of what comes, no more is taken than the bounds say, and our own
+//! secrets are taken out of it ([`echo`]) before anybody sees it. Connections are HTTP/1.1 unless the backend is configured otherwise: closing one stops the
 //! backend's work on the answer that nobody wants any more.
 
+pub mod bounds;
 mod credentials;
+pub mod echo;
 mod reel;
 
+pub use bounds::AnswerBounds;
 pub use credentials::Presented;
+pub use echo::EchoFilter;
 pub use reel::{Reel, Take};
 
 use crate::config::{Backend, Choice, Credential};
@@ -17,6 +22,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_core::{Dialect, Text};
+use tokio::time::Instant;
 
 /// The way to one backend.
 #[derive(Clone, Debug)]
@@ -26,6 +32,8 @@ pub struct Egress {
     dialect: Dialect,
     credential: Credential,
     headers: HeaderMap,
+    bounds: AnswerBounds,
+    echoes: EchoFilter,
 }
 
 /// Where answers come from.
@@ -55,7 +63,15 @@ pub struct Answered {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
+    /// How much of it is taken.
+    pub bounds: AnswerBounds,
+    /// What is taken out of it.
+    pub echoes: EchoFilter,
     body: Body,
+    /// How many bytes of the body have come.
+    came: usize,
+    /// When it last got further.
+    progressed: Instant,
 }
 
 /// The body of an answer.
@@ -85,6 +101,23 @@ pub enum EgressError {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broke(String),
+    /// The answer is larger than any that is taken.
+    #[error("the answer is larger than {limit} bytes")]
+    TooLarge {
+        /// How large it may be.
+        limit: usize,
+    },
+    /// Bytes came, and nothing came of them.
+    #[error("the answer made no progress for {} s", .limit.as_secs())]
+    Stalled {
+        /// How long that may go on.
+        limit: Duration,
+    },
+    /// The backend is shown what the client presents, and that was a key of this gateway alone.
+    #[error(
+        "the backend wants the client's own credentials, and the client presented only a key of this gateway"
+    )]
+    NoCredentials,
 }
 
 /// Returns the path that a dialect's requests go to.
@@ -102,7 +135,12 @@ impl Egress {
     ///
     /// # Errors
     /// When the system's certificates or the client itself cannot be set up.
-    pub fn new(backend: &Backend, base_url: String) -> Result<Self, EgressError> {
+    pub fn new(
+        backend: &Backend,
+        base_url: String,
+        bounds: AnswerBounds,
+        echoes: EchoFilter,
+    ) -> Result<Self, EgressError> {
         let builder = reqwest::Client::builder()
             .connect_timeout(backend.timeouts.connect)
             .read_timeout(backend.timeouts.idle)
@@ -121,6 +159,8 @@ impl Egress {
             dialect: backend.dialect,
             credential: backend.credential.clone(),
             headers: backend.headers.iter().filter_map(header).collect(),
+            bounds,
+            echoes,
         })
     }
 
@@ -128,7 +168,15 @@ impl Egress {
     #[must_use]
     pub fn recorded(dialect: Dialect, reel: Arc<Reel>) -> Self {
         let (base_url, headers) = (String::new(), HeaderMap::new());
-        Self { line: Line::Recorded(reel), base_url, dialect, credential: Credential::None, headers }
+        Self {
+            line: Line::Recorded(reel),
+            base_url,
+            dialect,
+            credential: Credential::None,
+            headers,
+            bounds: AnswerBounds::NONE,
+            echoes: EchoFilter::default(),
+        }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -140,11 +188,14 @@ impl Egress {
             Line::Live(client) => client,
             Line::Recorded(reel) => return reel.play(self.dialect),
         };
+        if self.credential == Credential::Passthrough && request.presented.was_ours_alone() {
+            return Err(EgressError::NoCredentials);
+        }
         let url = format!("{}{}", self.base_url, request.path);
         let mut headers = self.headers(&request);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let sent = client.post(url).headers(headers).body(request.body).send().await;
-        sent.map(Answered::from).map_err(|error| EgressError::of(&error))
+        self.answered(sent, request.presented)
     }
 
     /// Asks for something without a body.
@@ -159,7 +210,28 @@ impl Egress {
         let request = Request { path, body: Bytes::new(), presented, forwarded: &forwarded };
         let url = format!("{}{path}", self.base_url);
         let sent = client.get(url).headers(self.headers(&request)).send().await;
-        sent.map(Answered::from).map_err(|error| EgressError::of(&error))
+        self.answered(sent, presented)
+    }
+
+    fn answered(
+        &self,
+        sent: Result<reqwest::Response, reqwest::Error>,
+        presented: &Presented,
+    ) -> Result<Answered, EgressError> {
+        let body = sent.map_err(|error| EgressError::of(&error))?;
+        let echoes = match self.credential {
+            Credential::Passthrough => self.echoes.with(presented.secrets()),
+            Credential::Key(_) | Credential::None => self.echoes.clone(),
+        };
+        Ok(Answered {
+            status: body.status().as_u16(),
+            headers: body.headers().clone(),
+            bounds: self.bounds,
+            echoes,
+            body: Body::Live(body),
+            came: 0,
+            progressed: Instant::now(),
+        })
     }
 
     fn headers(&self, request: &Request<'_>) -> HeaderMap {
@@ -187,12 +259,6 @@ fn with_protocol(builder: reqwest::ClientBuilder, http2: Choice) -> reqwest::Cli
     if http2 == Choice::Always { builder.http2_prior_knowledge() } else { builder }
 }
 
-impl From<reqwest::Response> for Answered {
-    fn from(body: reqwest::Response) -> Self {
-        Self { status: body.status().as_u16(), headers: body.headers().clone(), body: Body::Live(body) }
-    }
-}
-
 impl Answered {
     /// Says whether the answer is a stream of events.
     #[must_use]
@@ -201,26 +267,73 @@ impl Answered {
         content_type.is_some_and(|value| value.starts_with("text/event-stream"))
     }
 
-    /// Waits for the next bytes; none at the end.
-    ///
-    /// # Errors
-    /// When the connection broke or was silent for too long.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
-        match &mut self.body {
-            Body::Live(body) => body.chunk().await.map_err(|error| EgressError::of(&error)),
-            Body::Recorded(playing) => Ok(playing.chunk().await),
-        }
+    /// Notes that what came said something, so that there is time again for what comes next.
+    pub fn note_progress(&mut self) {
+        self.progressed = Instant::now();
     }
 
-    /// Waits for the whole body.
+    /// Waits for the next bytes of a stream; none at the end.
     ///
     /// # Errors
-    /// When the connection broke or was silent for too long.
-    pub async fn whole(self) -> Result<Bytes, EgressError> {
-        match self.body {
-            Body::Live(body) => body.bytes().await.map_err(|error| EgressError::of(&error)),
-            Body::Recorded(playing) => Ok(playing.whole()),
+    /// When the connection broke or was silent for too long, or the stream is too large or gets nowhere.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
+        self.chunk_within(self.bounds.stream_bytes()).await
+    }
+
+    /// Waits for the whole body, which may have `limit` bytes, and takes our own secrets out of it.
+    ///
+    /// # Errors
+    /// When the connection broke or was silent for too long, or the body is larger or takes too long.
+    pub async fn whole(mut self, limit: usize) -> Result<Bytes, EgressError> {
+        let announced = match self.body {
+            Body::Recorded(playing) => return Ok(playing.whole()),
+            Body::Live(ref body) => body.content_length(),
+        };
+        if announced.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length > limit)) {
+            return Err(EgressError::TooLarge { limit });
         }
+        let mut whole = Vec::new();
+        while let Some(chunk) = self.chunk_within(limit).await? {
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(Bytes::from(self.echoes.clean(whole)))
+    }
+
+    /// Returns the beginning of the body, which is all of it unless it is too large, takes too long or breaks off, and
+    /// takes our own secrets out of it: what is wrong is told at the beginning.
+    pub async fn beginning(mut self, limit: usize, time: Duration) -> Bytes {
+        if let Body::Recorded(playing) = self.body {
+            return playing.whole();
+        }
+        let mut taken = Vec::new();
+        let read = async {
+            while taken.len() < limit
+                && let Ok(Some(chunk)) = self.chunk_within(usize::MAX).await
+            {
+                taken.extend_from_slice(&chunk);
+            }
+        };
+        // Either way, what has come is there.
+        let _ = tokio::time::timeout(time, read).await;
+        taken.truncate(limit);
+        Bytes::from(self.echoes.clean(taken))
+    }
+
+    async fn chunk_within(&mut self, limit: usize) -> Result<Option<Bytes>, EgressError> {
+        let deadline = self.bounds.deadline(self.progressed);
+        let body = match &mut self.body {
+            Body::Live(body) => body,
+            Body::Recorded(playing) => return Ok(playing.chunk().await),
+        };
+        let chunk = match deadline {
+            Some(deadline) => tokio::time::timeout_at(deadline, body.chunk())
+                .await
+                .map_err(|_| EgressError::Stalled { limit: self.bounds.progress })?,
+            None => body.chunk().await,
+        };
+        let chunk = chunk.map_err(|error| EgressError::of(&error))?;
+        self.came = self.came.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
+        if self.came > limit { Err(EgressError::TooLarge { limit }) } else { Ok(chunk) }
     }
 
     /// Returns how long the backend asks to be left alone.

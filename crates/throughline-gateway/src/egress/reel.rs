@@ -3,7 +3,7 @@
 //! Who speaks another dialect than the backend that answered then is played the answer in that dialect, by way of the
 //! frames that both of them have.
 
-use super::{Answered, Body, EgressError};
+use super::{AnswerBounds, Answered, Body, EchoFilter, EgressError};
 use crate::exchange::REFUSED;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -16,6 +16,7 @@ use throughline_wire::sse::{SseEvent, write_event};
 use throughline_wire::{
     Outgoing, Stamp, StreamDecoder, StreamEncoder, decode_error, decode_reply, encode_error, encode_reply,
 };
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The answers of a turn, by exchange, each to be had once.
@@ -88,7 +89,15 @@ impl Take {
         };
         let content_type = if is_stream { "text/event-stream" } else { "application/json" };
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))]);
-        Ok(Answered { status, headers, body: Body::Recorded(Playing { chunks, cancel: self.cancel }) })
+        Ok(Answered {
+            status,
+            headers,
+            bounds: AnswerBounds::NONE,
+            echoes: EchoFilter::default(),
+            body: Body::Recorded(Playing { chunks, cancel: self.cancel }),
+            came: 0,
+            progressed: Instant::now(),
+        })
     }
 
     /// Returns the same in another dialect.
@@ -237,12 +246,12 @@ mod tests {
         reel.add("b", Take { failure, ..take(&[]) });
         reel.turn_to("a");
         let refused = reel.play(dialect).unwrap();
-        assert_eq!((refused.status, &*refused.whole().await.unwrap()), (429, b"slow down".as_slice()));
+        assert_eq!((refused.status, &*refused.whole(100).await.unwrap()), (429, b"slow down".as_slice()));
         let answered = reel.play(dialect).unwrap();
-        assert!(!answered.is_stream() && *answered.whole().await.unwrap() == *whole.as_bytes());
+        assert!(!answered.is_stream() && *answered.whole(100).await.unwrap() == *whole.as_bytes());
         let streamed = reel.play(dialect).unwrap();
         assert!(streamed.is_stream());
-        assert_eq!(&*streamed.whole().await.unwrap(), b"event: x\ndata: 1\n\ndata: [DONE]\n\n".as_slice());
+        assert_eq!(&*streamed.whole(100).await.unwrap(), b"event: x\ndata: 1\n\ndata: [DONE]\n\n".as_slice());
         assert!(matches!(reel.play(dialect), Err(EgressError::Connect(_))), "the record is over");
         reel.turn_to("b");
         assert!(matches!(reel.play(dialect), Err(EgressError::Silent)));

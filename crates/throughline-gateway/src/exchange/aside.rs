@@ -103,10 +103,13 @@ pub async fn ask(
     let unanswered = |error: &dyn std::fmt::Display| AsideError::Unanswered(error.to_string());
     let answered = egress.post(request).await.map_err(|error| unanswered(&error))?;
     let status = answered.status;
-    let body = answered.whole().await.map_err(|error| unanswered(&error))?;
+    let limit = answered.bounds.bytes;
+    let body = answered.whole(limit).await.map_err(|error| unanswered(&error))?;
     let body = String::from_utf8_lossy(&body).into_owned();
     if status >= 400 {
-        let problem = decode_error(dialect, status, &body).message.to_string();
+        let mut failure = decode_error(dialect, status, &body);
+        failure.shorten();
+        let problem = failure.message.to_string();
         return Err(AsideError::Refused { status, problem });
     }
     let words = words(dialect, &body)

@@ -6,7 +6,7 @@
 
 use super::open::{Answer, Opened, pump};
 use super::relay::{Relay, Terms, rename};
-use super::{Running, broken_off, unrecorded};
+use super::{Running, broken_off, too_large, unrecorded};
 use crate::background::{Job, UnderWay};
 use crate::capability::Form;
 use crate::drain::Hold;
@@ -121,6 +121,7 @@ impl Running {
             say_all(job, &std::mem::take(&mut out));
             if relay.ending().is_some() {
                 let Some(rest) = self.follow(&mut relay, &mut sent).await else {
+                    self.note_abort(&relay);
                     let mut heard = Heard::of(relay);
                     self.recollect(&mut heard.reply, sent);
                     return Ok(heard);
@@ -133,6 +134,10 @@ impl Running {
                 biased;
                 () = job.called_off() => relay.call_off(&mut out),
                 _ = pump(&mut answered, &mut relay, &mut out) => {}
+            }
+            if job.bytes() > answered.bounds.bytes.saturating_mul(4) {
+                let limit = answered.bounds.bytes.saturating_mul(4);
+                relay.abort(too_large(format!("its events take more than {limit} bytes")), now(), &mut out);
             }
             self.recorder.events(relay.take_events()).await?;
         }

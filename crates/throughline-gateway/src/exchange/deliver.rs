@@ -19,14 +19,18 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderName, HeaderValue, header};
 use std::convert::Infallible;
+use std::sync::Arc;
 use throughline_core::{Ask, Dialect, Ending, Reply, Text};
 use throughline_store::{ProviderEvent, StoreError};
 use throughline_wire::sse::write_event;
 use throughline_wire::{Stamp, encode_error, encode_reply};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// How many pieces of an answer may wait for a slow client.
 const PIECES_WAITING_MAX: usize = 64;
+
+/// How many bytes of them may; a larger piece waits alone.
+const BYTES_WAITING_MAX: usize = 1 << 20;
 
 impl Running {
     /// Delivers an answer that has begun.
@@ -59,9 +63,11 @@ impl Running {
     ) -> Response {
         let shown = self.shown_reply(&mut reply);
         let body = encode_reply(self.ask.dialect, shown.as_ref().unwrap_or(&reply), &self.stamp, &self.ask);
-        let body = rename(&body, &Terms::of(&self.ask)).unwrap_or(body);
+        let forwards = prompted.forwards && self.keeps_id(reply.id.as_ref()).await;
+        let own_id = self.has_own_id.then(|| self.own_id());
+        let body = rename(&body, &Terms { id: own_id, ..Terms::of(&self.ask) }).unwrap_or(body);
         let body = told(&body, prompted.applied.as_ref()).unwrap_or(body);
-        promise(&mut self.recorder, &self.ask, &self.stamp, &reply, prompted.forwards);
+        promise(&mut self.recorder, &self.ask, &self.stamp, &reply, forwards);
         let answer = (self.ask.dialect == Dialect::Responses).then(|| Text::from(body.as_str()));
         if let Err(error) = self.recorder.end(&reply, 200, answer, events, now()).await {
             return reject(self.ask.dialect, &unrecorded(&error));
@@ -89,23 +95,31 @@ impl Running {
     ) -> Response {
         if !self.ask.stream {
             loop {
-                while relay.ending().is_none() && pump(&mut answered, &mut relay, &mut out).await {}
+                while relay.ending().is_none() && pump(&mut answered, &mut relay, &mut out).await {
+                    out.clear();
+                    if let Err(error) = self.recorder.events(relay.take_events()).await {
+                        return reject(self.ask.dialect, &unrecorded(&error));
+                    }
+                }
                 match self.follow(&mut relay, &mut sent).await {
                     Some((next, _)) => answered = next,
                     None => break,
                 }
             }
             let events = relay.take_events();
+            let was_aborted = relay.was_aborted();
+            self.note_abort(&relay);
             let (mut reply, _) = relay.into_reply();
             if let Ending::Failed(failure) = &reply.ending
-                && self.recalls.have_begun()
+                && (was_aborted || self.recalls.have_begun())
             {
+                self.take_down(events).await;
                 return self.give_up(failure.clone()).await;
             }
             self.recollect(&mut reply, sent);
             return self.answer_whole(reply, &prompted, events).await;
         }
-        let (sender, receiver) = mpsc::channel(PIECES_WAITING_MAX);
+        let (sender, receiver) = pieces();
         let response = self.response(body_of(receiver), "text/event-stream", &prompted);
         let stream = Stream { running: self, prompted, sent, sender };
         tokio::spawn(stream.drive(answered, relay, out));
@@ -147,8 +161,38 @@ struct Stream {
     prompted: Prompted,
     /// To whom the request went, and in which form.
     sent: (usize, Form),
-    sender: mpsc::Sender<Bytes>,
+    sender: PieceSender,
 }
+
+/// The way of an answer's pieces to the client, which takes no more than the client is about to read.
+struct PieceSender {
+    pieces: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+}
+
+fn pieces() -> (PieceSender, mpsc::Receiver<(Bytes, OwnedSemaphorePermit)>) {
+    let (pieces, receiver) = mpsc::channel(PIECES_WAITING_MAX);
+    (PieceSender { pieces, room: Arc::new(Semaphore::new(BYTES_WAITING_MAX)) }, receiver)
+}
+
+impl PieceSender {
+    /// Hands over a piece once there is room for it; fails when the client is gone.
+    async fn send(&self, piece: Bytes) -> Result<(), ClientGone> {
+        let bytes = u32::try_from(piece.len().min(BYTES_WAITING_MAX)).unwrap_or(u32::MAX);
+        let room = tokio::select! {
+            room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.map_err(|_| ClientGone)?,
+            () = self.pieces.closed() => return Err(ClientGone),
+        };
+        self.pieces.send((piece, room)).await.map_err(|_| ClientGone)
+    }
+
+    async fn closed(&self) {
+        self.pieces.closed().await;
+    }
+}
+
+/// The client does not wait for its answer any more.
+struct ClientGone;
 
 impl Stream {
     async fn drive(mut self, mut answered: Answered, mut relay: Relay, mut out: String) {
@@ -177,6 +221,7 @@ impl Stream {
 
     /// Writes the answer to the history, then tells the client that it is over.
     async fn close(mut self, mut relay: Relay) {
+        self.running.note_abort(&relay);
         let events = relay.take_events();
         let whole = relay.take_whole();
         let (reply, closing) = relay.into_reply();
@@ -195,8 +240,8 @@ impl Stream {
     ) -> Result<(), StoreError> {
         self.running.recollect(&mut reply, self.sent);
         let shown = self.running.shown_reply(&mut reply);
-        let Running { recorder, ask, stamp, .. } = &mut self.running;
-        promise(recorder, ask, stamp, &reply, self.prompted.forwards);
+        let Running { recorder, ask, stamp, has_own_id, .. } = &mut self.running;
+        promise(recorder, ask, stamp, &reply, self.prompted.forwards && !*has_own_id);
         let shown = shown.as_ref().unwrap_or(&reply);
         let written = || Text::from(encode_reply(Dialect::Responses, shown, stamp, ask));
         let answer = (ask.dialect == Dialect::Responses).then(|| whole.unwrap_or_else(written));
@@ -240,9 +285,10 @@ pub(super) fn response_id(exchange: &str) -> String {
     format!("resp_{exchange}")
 }
 
-fn body_of(receiver: mpsc::Receiver<Bytes>) -> Body {
+fn body_of(receiver: mpsc::Receiver<(Bytes, OwnedSemaphorePermit)>) -> Body {
     Body::from_stream(stream::unfold(receiver, |mut receiver| async move {
-        let first = receiver.recv().await?;
-        Some((Ok::<_, Infallible>(first), receiver))
+        // There is room for the next as soon as this one is taken.
+        let (piece, _) = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(piece), receiver))
     }))
 }

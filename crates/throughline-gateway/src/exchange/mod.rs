@@ -33,6 +33,7 @@ mod recollection;
 mod record;
 mod rejoined;
 mod relay;
+mod response_ids;
 mod retell;
 mod round;
 mod sizing;
@@ -50,6 +51,7 @@ pub(crate) use place::restated;
 pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
 pub(crate) use recollection::{lines, snippets};
 pub(crate) use record::REFUSED;
+pub use response_ids::ResponseIds;
 pub(crate) use round::{CANCELLED, Heard, Listener, hear};
 
 use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
@@ -75,6 +77,7 @@ use reading::Reading;
 use recall::Recalls;
 use record::Recorder;
 use relay::Relay;
+use response_ids::ClaimedId;
 use retell::Untold;
 use std::sync::Arc;
 use std::time::Instant;
@@ -152,6 +155,10 @@ struct Running {
     listens: bool,
     /// What a model is to retell once the exchange is over.
     untold: Option<Untold>,
+    /// Whether the client is shown the answer under an id of ours, although it is forwarded.
+    has_own_id: bool,
+    /// The backend's id of the answer, which no other has meanwhile.
+    claimed: Option<ClaimedId>,
 }
 
 /// Answers a request.
@@ -215,7 +222,7 @@ impl Running {
         };
         let destinations: Vec<_> = std::iter::once(route.first).chain(route.fallbacks).collect();
         let footing = footing::find(&*gateway.history, &ask, &placed, &destinations).await;
-        let presented = Presented::of(&headers);
+        let presented = Presented::for_backends(&headers, &setup.config.access);
         let gateway = Arc::clone(gateway);
         Ok(Self {
             gateway,
@@ -234,6 +241,8 @@ impl Running {
             reading,
             listens,
             untold: None,
+            has_own_id: false,
+            claimed: None,
         })
     }
 
@@ -508,6 +517,18 @@ fn unrecorded(error: &StoreError) -> Failure {
 
 fn backend_failed(message: impl Into<Text>) -> Failure {
     own(FailureKind::Backend, "throughline_backend_failed", message)
+}
+
+/// Returns the failure of an answer of which there is more than is taken.
+fn too_large(how: impl std::fmt::Display) -> Failure {
+    let message = format!("the backend's answer is too large: {how}");
+    own(FailureKind::Backend, "throughline_answer_too_large", message)
+}
+
+/// Returns the failure of an answer that goes on without getting anywhere.
+fn stalled(limit: std::time::Duration) -> Failure {
+    let message = format!("the backend's answer made no progress for {limit:?} (`timeouts.progress`)");
+    own(FailureKind::TimedOut, "throughline_answer_stalled", message)
 }
 
 /// Returns the failure of a stream that ended before the answer did.

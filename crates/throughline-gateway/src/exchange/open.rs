@@ -9,19 +9,23 @@ use super::permit::Permit;
 use super::planning::Planned;
 use super::prompting::{Prompted, Showing};
 use super::record::{REFUSED, Recorder};
-use super::relay::{Relay, Way};
+use super::relay::{Relay, Way, failure_of};
 use super::sizing::Sizing;
-use super::{Running, backend_failed, record, unrecorded};
+use super::{Running, backend_failed, record, too_large, unrecorded};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
+use crate::egress::bounds::{REFUSAL_BYTES_MAX, REFUSAL_TIME_MAX};
 use crate::egress::{Answered, EgressError, Request, path_of};
 use crate::gateway::now;
+use crate::ingress::reject::own;
 use crate::trace;
 use crate::verdicts;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName};
+use std::sync::Arc;
 use throughline_core::{Dialect, EmbedForm, Ending, Failure, FailureKind, Reply, Strategy, Text};
 use throughline_store::ProviderEvent;
+use throughline_wire::sse::SseError;
 use throughline_wire::{decode_error, decode_reply, status_of};
 
 /// An answer that has begun.
@@ -54,6 +58,9 @@ pub(super) enum Unopened {
 
 /// So much of an answer is joined into one write; what comes then goes into the next.
 const JOINED_BYTES_MAX: usize = 64 * 1024;
+
+/// So many events of an answer are taken in before they are written down.
+const JOINED_EVENTS_MAX: usize = 1024;
 
 /// How many bytes of a request make a token, roughly: for requests that are not counted.
 const BYTES_PER_TOKEN: usize = 4;
@@ -130,7 +137,7 @@ impl Running {
             Err((failed, failure)) => {
                 let status = match failed {
                     Failed::Status { status, .. } => Some(status),
-                    Failed::Connect | Failed::TimedOut => None,
+                    Failed::Connect | Failed::TimedOut | Failed::Unusable => None,
                 };
                 self.recorder.attempt_ended(status, Some(failure.message.clone()), now());
                 Err(Unopened::Backend(failed, failure))
@@ -169,8 +176,15 @@ impl Running {
         self.remember(lessons).await;
     }
 
+    /// Notes why an answer was ended of which no more was taken.
+    pub(super) fn note_abort(&mut self, relay: &Relay) {
+        if let Some(Ending::Failed(failure)) = relay.ending().filter(|_| relay.was_aborted()) {
+            self.recorder.attempt_aborted(failure.message.clone());
+        }
+    }
+
     /// Writes what an attempt brought that failed before its answer began: another one may follow.
-    async fn take_down(&mut self, events: Vec<ProviderEvent>) {
+    pub(super) async fn take_down(&mut self, events: Vec<ProviderEvent>) {
         if let Err(error) = self.recorder.flush(events).await {
             tracing::warn!(%error, "the events of a failed attempt were not recorded");
         }
@@ -214,6 +228,7 @@ async fn read(
     }
     if let Some(relay) = resumed {
         relay.resume(dialect, prompted.restorer.clone(), running.recalls.are_used_up());
+        relay.bound(answered.bounds, &answered.echoes);
         let (mut answered, mut out) = (answered, String::new());
         if let Err(failed) = begin(&mut answered, relay, &mut out).await {
             running.take_down(relay.take_events()).await;
@@ -233,11 +248,24 @@ async fn read(
     way.name_reasoning(reasoning_events(&running.headers));
     let curtain = running.recalls.curtain();
     let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask), curtain);
+    relay.bound(answered.bounds, &answered.echoes);
     relay.tell_edits(prompted.applied.clone());
     let (mut answered, mut out) = (answered, String::new());
     if let Err(failed) = begin(&mut answered, &mut relay, &mut out).await {
         running.take_down(relay.take_events()).await;
         return Err(failed);
+    }
+    if !running.keeps_id(relay.forwarded_id()).await {
+        let mut way = prompted.way(&running.ask, &running.stamp, input_tokens);
+        way.rename_response(running.own_id());
+        let curtain = running.recalls.curtain();
+        let mut renamed =
+            Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask), curtain);
+        renamed.bound(answered.bounds, &answered.echoes);
+        renamed.tell_edits(prompted.applied.clone());
+        out.clear();
+        renamed.take_over(relay, &mut out);
+        relay = renamed;
     }
     Ok(Answer::Stream(Box::new((answered, relay, out))))
 }
@@ -249,8 +277,14 @@ async fn begin(
     out: &mut String,
 ) -> Result<(), (Failed, Failure)> {
     // One by one: what comes right behind the beginning may fail, and that is then told within the answer.
-    while !relay.has_begun() && take(answered.chunk().await, relay, out) {}
+    while !relay.has_begun() {
+        let chunk = answered.chunk().await;
+        if !take(answered, chunk, relay, out) {
+            break;
+        }
+    }
     match relay.ending() {
+        Some(Ending::Failed(failure)) if relay.was_aborted() => Err((Failed::Unusable, failure.clone())),
         Some(Ending::Failed(failure)) if relay.was_refused() => Err((NOT_ALLOWED, failure.clone())),
         Some(Ending::Failed(failure)) => {
             let status = status_of(failure.kind);
@@ -268,10 +302,14 @@ async fn read_whole(
     prompted: &Prompted,
     permit: &Permit,
 ) -> Result<Answer, (Failed, Failure)> {
-    let bad = |message: String| (Failed::TimedOut, backend_failed(message));
-    let body = answered.whole().await.map_err(|error| bad(error.to_string()))?;
+    let bad = |message: String| (Failed::Unusable, backend_failed(message));
+    let limit = answered.bounds.bytes;
+    let body = answered.whole(limit).await.map_err(|error| {
+        (Failed::Unusable, failure_of(&error).unwrap_or_else(|| backend_failed(error.to_string())))
+    })?;
     let text = String::from_utf8(body.into()).map_err(|_| bad("the answer is not UTF-8".to_owned()))?;
-    let event = ProviderEvent { at: now(), name: None, data: Text::from(text.as_str()) };
+    let text: Arc<str> = text.into();
+    let event = ProviderEvent { at: now(), name: None, data: Text::from(Arc::clone(&text)) };
     let reply = decode_reply(prompted.destination.backend.dialect, text);
     let mut reply = reply.map_err(|error| bad(format!("the answer cannot be understood: {error}")))?;
     if let Ending::Failed(failure) = &reply.ending {
@@ -289,9 +327,10 @@ async fn read_whole(
 async fn refused(answered: Answered, dialect: Dialect, recorder: &mut Recorder) -> (Failed, Failure) {
     let status = answered.status;
     let retry_after = answered.retry_after();
-    let body = answered.whole().await.unwrap_or_default();
+    let body = answered.beginning(REFUSAL_BYTES_MAX, REFUSAL_TIME_MAX).await;
     let body = String::from_utf8_lossy(&body);
-    let failure = decode_error(dialect, status, &body);
+    let mut failure = decode_error(dialect, status, &body);
+    failure.shorten();
     let said = ProviderEvent { at: now(), name: Some(Text::from_static(REFUSED)), data: Text::from(&*body) };
     if let Err(error) = recorder.flush(vec![said]).await {
         tracing::warn!(%error, "the words of a refusal were not recorded");
@@ -307,6 +346,11 @@ fn unreachable_backend(error: &EgressError) -> (Failed, Failure) {
             let kind = FailureKind::TimedOut;
             (Failed::TimedOut, Failure { kind, ..failure })
         }
+        EgressError::NoCredentials => {
+            let failed = Failed::Status { status: 401, retry_after: None, rejection: None };
+            (failed, own(FailureKind::Authentication, "throughline_no_credentials", error.to_string()))
+        }
+        EgressError::TooLarge { .. } | EgressError::Stalled { .. } => (Failed::Unusable, failure),
         EgressError::Setup { .. } | EgressError::Connect(_) | EgressError::Broke(_) => {
             (Failed::Connect, failure)
         }
@@ -319,12 +363,13 @@ fn unreachable_backend(error: &EgressError) -> (Failed, Failure) {
 /// The pieces of a burst reach this one by one, and the connection needs a turn to bring each: one turn is given
 /// to it in vain before what was joined goes out.
 pub(super) async fn pump(answered: &mut Answered, relay: &mut Relay, out: &mut String) -> bool {
-    let mut more = take(answered.chunk().await, relay, out);
+    let chunk = answered.chunk().await;
+    let mut more = take(answered, chunk, relay, out);
     let mut waited = false;
-    while more && out.len() < JOINED_BYTES_MAX {
+    while more && out.len() < JOINED_BYTES_MAX && relay.events() < JOINED_EVENTS_MAX {
         match answered.chunk().now_or_never() {
             Some(chunk) => {
-                more = take(chunk, relay, out);
+                more = take(answered, chunk, relay, out);
                 waited = false;
             }
             None if waited => break,
@@ -337,13 +382,32 @@ pub(super) async fn pump(answered: &mut Answered, relay: &mut Relay, out: &mut S
     more
 }
 
-fn take(chunk: Result<Option<Bytes>, EgressError>, relay: &mut Relay, out: &mut String) -> bool {
-    match chunk {
-        Ok(Some(bytes)) if relay.feed(&bytes, now(), out).is_ok() => relay.ending().is_none(),
-        // The end, a broken connection and an event without end all leave the relay to say what that means.
-        Ok(_) | Err(_) => {
-            relay.finish(now(), out);
-            false
-        }
+fn take(
+    answered: &mut Answered,
+    chunk: Result<Option<Bytes>, EgressError>,
+    relay: &mut Relay,
+    out: &mut String,
+) -> bool {
+    let before = relay.progress();
+    let failure = match chunk {
+        Ok(Some(bytes)) => match relay.feed(&bytes, now(), out) {
+            Ok(()) => {
+                if relay.progress() != before {
+                    answered.note_progress();
+                }
+                return relay.ending().is_none();
+            }
+            Err(SseError::TooLarge { limit }) => {
+                Some(too_large(format!("an event of it has more than {limit} bytes (`limits.answer_bytes`)")))
+            }
+        },
+        Ok(None) => None,
+        Err(error) => failure_of(&error),
+    };
+    match failure {
+        Some(failure) => relay.abort(failure, now(), out),
+        // The end and a broken connection both leave the relay to say what that means.
+        None => relay.finish(now(), out),
     }
+    false
 }

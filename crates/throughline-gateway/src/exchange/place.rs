@@ -146,7 +146,8 @@ pub async fn place(
         }
     };
     privacy.restore(&mut placed.history, &ask.entries);
-    resolve_references(history, &mut placed.history).await?;
+    let continued = placed.parent.is_some().then(|| placed.conversation.clone());
+    resolve_references(history, &mut placed.history, continued.as_ref()).await?;
     compact::expand(history, &mut placed.history).await?;
     if leans_on_record(ask) {
         check_results(ask, &placed.history)?;
@@ -442,7 +443,14 @@ fn thinks_alike(entry: &Entry, known: &Entry) -> bool {
 }
 
 /// Replaces items that the client names by id with what they stand for.
-async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Result<(), PlaceError> {
+///
+/// Ids of items are the backends', and a backend may use one again: what a conversation refers to while it goes on is
+/// its own, or nothing.
+async fn resolve_references(
+    history: &dyn History,
+    entries: &mut [Entry],
+    continued: Option<&ConversationId>,
+) -> Result<(), PlaceError> {
     for entry in entries {
         let Kind::Reference { id } = &entry.kind else { continue };
         let found = history.entries(Entries::Item(id.clone())).await?.into_iter().next();
@@ -454,6 +462,7 @@ async fn resolve_references(history: &dyn History, entries: &mut [Entry]) -> Res
             }
             (None, None) => None,
         };
+        let found = found.filter(|found| continued.is_none_or(|own| found.conversation == *own));
         let found = found.ok_or_else(|| PlaceError::NoSuchItem(id.clone()))?;
         *entry = Entry { place: entry.place, ..found.entry };
     }

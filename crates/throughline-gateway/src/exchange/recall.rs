@@ -356,7 +356,8 @@ fn joined(before: Option<Usage>, now: Option<Usage>) -> Option<Usage> {
 }
 
 const fn sum(before: Usage, now: Usage) -> Usage {
-    Usage { output: before.output + now.output, reasoning: before.reasoning + now.reasoning, ..now }
+    let Usage { output, reasoning, .. } = before.plus(now);
+    Usage { output, reasoning, ..now }
 }
 
 impl Curtain {

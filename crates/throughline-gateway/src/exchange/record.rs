@@ -69,6 +69,9 @@ struct Pending {
 const PENDING_BYTES_MAX: usize = 64 * 1024;
 const PENDING_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// Events of which something is taken out wait for the end of the answer, or until there are so many bytes of them.
+const PRIVATE_BYTES_MAX: usize = 32 << 20;
+
 /// The event that holds the body with which a backend refused an attempt.
 pub const REFUSED: &str = "throughline.refused";
 
@@ -273,6 +276,19 @@ impl Recorder {
         }
     }
 
+    /// Notes why the answer of the attempt under way was ended by us; written with whatever is written next.
+    pub fn attempt_aborted(&mut self, failure: Text) {
+        if let Some(attempt) = self.exchange.attempts.last_mut() {
+            tracing::warn!(
+                request = self.exchange.id.as_str(),
+                backend = attempt.backend.as_str(),
+                reason = failure.as_str(),
+                "the answer was ended"
+            );
+            attempt.failure = Some(failure);
+        }
+    }
+
     /// Writes what a backend said before the attempt under way failed, without waiting for the disk.
     ///
     /// # Errors
@@ -291,8 +307,10 @@ impl Recorder {
     /// When the history cannot be written, unless that is to be passed over.
     pub async fn events(&mut self, events: Vec<ProviderEvent>) -> Result<(), StoreError> {
         tracing::trace!(request = self.exchange.id.as_str(), events = events.len(), "heard");
+        let is_due = self.pending.take_in(events);
         // A secret comes in pieces, and can only be told when all of them are there.
-        if !self.pending.take_in(events) || self.privacy.is_active() {
+        let waits = self.privacy.is_active() && self.pending.bytes < PRIVATE_BYTES_MAX;
+        if !is_due || waits {
             return Ok(());
         }
         let write = self.events_write(Vec::new());
@@ -513,7 +531,7 @@ impl Pending {
         if self.events.is_empty() {
             self.since = Instant::now();
         }
-        self.bytes += events.iter().map(|event| event.data.len()).sum::<usize>();
+        self.bytes += events.iter().map(|event| event.data.len() + size_of::<ProviderEvent>()).sum::<usize>();
         self.events.extend(events);
         self.bytes >= PENDING_BYTES_MAX || self.since.elapsed() >= PENDING_TIME_MAX
     }

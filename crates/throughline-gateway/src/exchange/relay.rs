@@ -8,15 +8,25 @@
 use super::editing;
 use super::permit::Permit;
 use super::recall::Curtain;
-use throughline_core::{Ask, Assembler, BlockKind, Dialect, Ending, Failure, Frame, Reply, Text};
+use super::{stalled, too_large};
+use crate::egress::bounds::{EVENTS_BEFORE_MAX, EVENTS_MAX};
+use crate::egress::echo::EchoStream;
+use crate::egress::{AnswerBounds, EchoFilter, EgressError};
+use throughline_core::{
+    Ask, Assembler, BlockKind, Dialect, Ending, Failure, Frame, Piece, Reply, Seal, Text,
+};
 use throughline_store::{Moment, ProviderEvent};
 use throughline_wire::json::{Document, Edit, Kind, Writer, patch, quote};
 use throughline_wire::sse::{SseDecoder, SseError, SseEvent, write_event};
-use throughline_wire::{MAX_EVENT_BYTES, Outgoing, ReasoningEvents, Restorer, StreamDecoder, StreamEncoder};
+use throughline_wire::{MAX_BLOCKS, Outgoing, ReasoningEvents, Restorer, StreamDecoder, StreamEncoder};
 
 /// Relays one streamed answer.
 pub struct Relay {
     sse: SseDecoder,
+    /// Takes our own secrets out of the events.
+    echoes: EchoStream,
+    bounds: AnswerBounds,
+    size: AnswerSize,
     decoder: StreamDecoder,
     restorer: Restorer,
     assembler: Assembler,
@@ -25,12 +35,16 @@ pub struct Relay {
     permit: Permit,
     /// Whether the answer was ended because it calls what it may not.
     refused: bool,
+    /// Whether the answer was ended because of how it came: too large, or getting nowhere.
+    aborted: bool,
     /// What ends the answer, held back until the history has it.
     closing: String,
     /// The whole answer as a forwarded stream gives it at its end.
     whole: Option<Text>,
     ending: Option<Ending>,
     begun: bool,
+    /// The backend's id of the answer.
+    id: Option<Text>,
     /// The first and the last event that was forwarded, to go by if the stream breaks off.
     forwarded: Option<(Text, Text)>,
     /// The events of items that were forwarded whole, likewise.
@@ -41,6 +55,21 @@ pub struct Relay {
     tentative: bool,
     /// What the client is told at the end about what it asked to have done with its history.
     applied: Option<Text>,
+}
+
+/// How much of an answer has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct AnswerSize {
+    /// How many events.
+    events: usize,
+    /// How many of them said something that is part of the answer.
+    meaningful: usize,
+    /// How many blocks have begun.
+    blocks: usize,
+    /// How many bytes the answer has that is put together from them.
+    bytes: usize,
+    /// How many bytes the items have that were forwarded whole.
+    done_bytes: usize,
 }
 
 /// How events reach the client.
@@ -63,6 +92,8 @@ pub enum Way {
 pub struct Terms {
     /// The model as the client named it.
     pub model: Option<Text>,
+    /// The response, where the client knows it by an id of ours.
+    pub id: Option<Text>,
     /// The response that the client continues.
     pub previous: Option<Text>,
     /// The conversation that the client continues.
@@ -70,6 +101,13 @@ pub struct Terms {
 }
 
 impl Way {
+    /// Has the client see the answer under an id of ours, where it is forwarded.
+    pub fn rename_response(&mut self, id: Text) {
+        if let Self::Forward { terms, .. } = self {
+            terms.id = Some(id);
+        }
+    }
+
     /// Chooses what the events of raw reasoning are called, where they are written anew.
     pub fn name_reasoning(&mut self, names: ReasoningEvents) {
         if let Self::Translate(encoder) = self {
@@ -82,12 +120,12 @@ impl Terms {
     /// Returns what the request leans on, which no backend is told of.
     #[must_use]
     pub fn of(ask: &Ask) -> Self {
-        Self { model: None, previous: ask.previous.clone(), conversation: ask.conversation.clone() }
+        Self { previous: ask.previous.clone(), conversation: ask.conversation.clone(), ..Self::default() }
     }
 
     /// Says whether the backend's words are the client's.
     const fn are_none(&self) -> bool {
-        self.model.is_none() && self.previous.is_none() && self.conversation.is_none()
+        self.model.is_none() && self.id.is_none() && self.previous.is_none() && self.conversation.is_none()
     }
 }
 
@@ -96,7 +134,10 @@ impl Relay {
     #[must_use]
     pub fn new(dialect: Dialect, restorer: Restorer, way: Way, permit: Permit, curtain: Curtain) -> Self {
         Self {
-            sse: SseDecoder::new(MAX_EVENT_BYTES),
+            sse: SseDecoder::new(AnswerBounds::NONE.bytes),
+            echoes: EchoStream::default(),
+            bounds: AnswerBounds::NONE,
+            size: AnswerSize::default(),
             decoder: StreamDecoder::new(dialect),
             restorer,
             assembler: Assembler::new(dialect),
@@ -104,16 +145,25 @@ impl Relay {
             curtain,
             permit,
             refused: false,
+            aborted: false,
             closing: String::new(),
             whole: None,
             ending: None,
             begun: false,
+            id: None,
             forwarded: None,
             done: Vec::new(),
             events: Vec::new(),
             tentative: false,
             applied: None,
         }
+    }
+
+    /// Says how much is taken of the answer that comes next, and what is taken out of it.
+    pub fn bound(&mut self, bounds: AnswerBounds, echoes: &EchoFilter) {
+        self.bounds = bounds;
+        self.sse = SseDecoder::new(bounds.bytes);
+        self.echoes = EchoStream::new(echoes.clone());
     }
 
     /// Has the client told at the end what was done with its history as it asked.
@@ -128,15 +178,55 @@ impl Relay {
     pub fn feed(&mut self, bytes: &[u8], now: Moment, out: &mut String) -> Result<(), SseError> {
         let fed = self.sse.feed(bytes);
         while let Some(event) = self.sse.next_event() {
-            self.handle_event(event, now, out);
+            self.echoes.push(event);
+            while let Some(event) = self.echoes.pop() {
+                self.handle_event(event, now, out);
+            }
         }
         fed
+    }
+
+    /// Returns how many events have come that said something, so that it can be told whether the answer gets anywhere.
+    #[must_use]
+    pub const fn progress(&self) -> usize {
+        self.size.meaningful
+    }
+
+    /// Says whether the answer was ended because of how it came.
+    #[must_use]
+    pub const fn was_aborted(&self) -> bool {
+        self.aborted
+    }
+
+    /// Ends an answer of which no more is taken, in the way of the client's dialect.
+    pub fn abort(&mut self, failure: Failure, now: Moment, out: &mut String) {
+        while let Some(event) = self.echoes.finish() {
+            self.handle_event(event, now, out);
+        }
+        self.stop(failure, out);
+    }
+
+    fn stop(&mut self, failure: Failure, out: &mut String) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.aborted = true;
+        if let Way::Forward { dialect, .. } = &self.way {
+            self.break_off(*dialect, &failure);
+        }
+        self.handle_frames(vec![Frame::Closed(Ending::Failed(failure))], out);
     }
 
     /// Ends the stream and appends to `out` what came of that; the closing is still held back.
     pub fn finish(&mut self, now: Moment, out: &mut String) {
         while let Some(event) = self.sse.finish() {
+            self.echoes.push(event);
+        }
+        while let Some(event) = self.echoes.finish() {
             self.handle_event(event, now, out);
+        }
+        if self.aborted {
+            return;
         }
         let mut frames = Vec::new();
         self.decoder.finish(&mut frames);
@@ -161,7 +251,7 @@ impl Relay {
 
     /// Begins to read a further answer, which the client sees as the rest of the one before.
     pub fn resume(&mut self, dialect: Dialect, restorer: Restorer, is_last: bool) {
-        self.sse = SseDecoder::new(MAX_EVENT_BYTES);
+        self.size = AnswerSize::default();
         self.decoder = StreamDecoder::new(dialect);
         self.restorer = restorer;
         self.assembler = Assembler::new(dialect);
@@ -201,22 +291,50 @@ impl Relay {
         let response =
             self.forwarded.as_ref().filter(|_| dialect == Dialect::Responses).and_then(|(first, last)| {
                 let response = failed(&whole(first)?, &self.done, failure)?;
-                let last = Document::parse(last.as_str()).ok()?;
-                Some((response, last.root().field("sequence_number")?.as_u64()?))
+                let last = Document::parse(last.as_str()).ok();
+                let number = last.and_then(|last| last.root().field("sequence_number")?.as_u64());
+                Some((response, number.unwrap_or(self.size.events as u64)))
             });
         let Some((response, number)) = response else {
-            let body = throughline_wire::encode_error(dialect, failure);
+            let body = match dialect {
+                Dialect::Responses => error_data(failure, self.size.events as u64),
+                Dialect::Chat | Dialect::Messages => throughline_wire::encode_error(dialect, failure),
+            };
             return write_event(&mut self.closing, error_event(dialect), &body);
         };
         let mut writer = Writer::with_capacity(response.len() + 64);
         writer.begin_object();
         writer.field_str("type", "response.failed");
-        writer.field_uint("sequence_number", number + 1);
+        writer.field_uint("sequence_number", number.saturating_add(1));
         writer.field_raw("response", &response);
         writer.end_object();
         write_event(&mut self.closing, Some("response.failed"), &writer.into_string());
         complete(dialect, &mut self.closing);
         self.whole = Some(response.into());
+    }
+
+    /// Returns the id that the backend gave the answer, where the client is to see it as it came.
+    #[must_use]
+    pub const fn forwarded_id(&self) -> Option<&Text> {
+        match &self.way {
+            Way::Forward { dialect: Dialect::Responses, .. } => self.id.as_ref(),
+            Way::Forward { .. } | Way::Translate(_) | Way::Keep(_) => None,
+        }
+    }
+
+    /// Takes events that came before through another relay, and appends to `out` what the client may be sent of them.
+    pub fn take_over(&mut self, mut before: Self, out: &mut String) {
+        let mut at = Moment::default();
+        for event in before.take_events() {
+            at = event.at;
+            self.handle_event(SseEvent { name: event.name, data: event.data }, event.at, out);
+        }
+        let is_over = before.ending.is_some();
+        self.sse = before.sse;
+        self.echoes = before.echoes;
+        if is_over && self.ending.is_none() {
+            self.finish(at, out);
+        }
     }
 
     /// Says whether a part of the answer itself has come, or its end.
@@ -235,6 +353,12 @@ impl Relay {
     #[must_use]
     pub const fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
+    }
+
+    /// Returns how many events came since they were last taken.
+    #[must_use]
+    pub const fn events(&self) -> usize {
+        self.events.len()
     }
 
     /// Returns the events that came since this was last asked.
@@ -265,11 +389,16 @@ impl Relay {
     }
 
     fn handle_event(&mut self, event: SseEvent, now: Moment, out: &mut String) {
-        if self.refused {
+        if self.refused || self.aborted {
             return;
         }
         let mut frames = Vec::new();
         self.decoder.handle_event(&event, &mut frames);
+        self.size.take_in(&frames);
+        if let Some(failure) = self.excess() {
+            self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
+            return self.stop(failure, out);
+        }
         let refusal = frames.iter().find_map(|frame| self.refusal(frame));
         if let (Way::Forward { dialect, .. }, Some(failure)) = (&self.way, &refusal) {
             self.break_off(*dialect, failure);
@@ -283,13 +412,35 @@ impl Relay {
                 self.whole = whole(&data).or(self.whole.take());
             }
             if event.name.as_deref() == Some("response.output_item.done") {
-                self.done.push(data.clone());
+                self.size.done_bytes = self.size.done_bytes.saturating_add(data.len());
+                if self.size.done_bytes <= self.bounds.bytes {
+                    self.done.push(data.clone());
+                }
             }
             let first = self.forwarded.take().map_or_else(|| data.clone(), |(first, _)| first);
             self.forwarded = Some((first, data));
         }
         self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
         self.handle_frames(frames, out);
+    }
+
+    /// Returns what is wrong with the answer if there is more of it than is taken of any.
+    fn excess(&self) -> Option<Failure> {
+        let Self { bounds, size, decoder, .. } = self;
+        if bounds.bytes == usize::MAX {
+            return None;
+        }
+        if size.blocks > MAX_BLOCKS || decoder.has_too_many_blocks() {
+            return Some(too_large(format!("it has more than {MAX_BLOCKS} parts")));
+        }
+        if size.events > EVENTS_MAX {
+            return Some(too_large(format!("it has more than {EVENTS_MAX} events")));
+        }
+        if !self.begun && size.events > EVENTS_BEFORE_MAX {
+            return Some(too_large(format!("it says nothing in {EVENTS_BEFORE_MAX} events")));
+        }
+        let is_larger = size.bytes > bounds.bytes || decoder.unframed_bytes() > bounds.bytes;
+        is_larger.then(|| failure_of(&EgressError::TooLarge { limit: bounds.bytes }))?
     }
 
     /// Returns what is wrong with a call that begins, if it may not.
@@ -318,6 +469,9 @@ impl Relay {
             };
             self.assembler.handle_frame(&frame);
             self.begun |= matches!(frame, Frame::Begun { .. });
+            if let Frame::Opened { id, .. } = &frame {
+                self.id.clone_from(id);
+            }
             self.tentative &= !self.begun;
             if let Frame::Closed(ending) = &frame {
                 self.ending = Some(ending.clone());
@@ -348,6 +502,52 @@ impl Relay {
             let told = editing::told(&event.data, self.applied.as_ref().filter(|_| ends));
             write_event(target, event.name, told.as_ref().unwrap_or(&event.data));
         }
+    }
+}
+
+impl AnswerSize {
+    /// Takes in what came of one event.
+    fn take_in(&mut self, frames: &[Frame]) {
+        self.events += 1;
+        let mut says_something = false;
+        for frame in frames {
+            says_something |= !matches!(frame, Frame::Alien { .. });
+            let (blocks, bytes) = match frame {
+                Frame::Begun { kind: BlockKind::Call { id, name, .. }, .. } => (1, id.len() + name.len()),
+                Frame::Begun { kind: BlockKind::Opaque { text, .. }, .. } => (1, text.len()),
+                Frame::Begun { .. } => (1, 0),
+                Frame::Grew { piece, .. } => (0, length_of(piece)),
+                _ => (0, 0),
+            };
+            self.blocks += blocks;
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+        self.meaningful += usize::from(says_something);
+    }
+}
+
+fn length_of(piece: &Piece) -> usize {
+    match piece {
+        Piece::Text(text)
+        | Piece::Reasoning(text)
+        | Piece::Summary { text, .. }
+        | Piece::Annotation(text) => text.len(),
+        Piece::Seal(Seal::Signature(text) | Seal::Redacted(text) | Seal::Encrypted(text)) => text.len(),
+    }
+}
+
+/// Returns the failure that ends an answer of which no more is taken; none for a connection that just ended.
+pub(super) fn failure_of(error: &EgressError) -> Option<Failure> {
+    match error {
+        EgressError::TooLarge { limit } => {
+            Some(too_large(format!("it has more than {limit} bytes (`limits.answer_bytes`)")))
+        }
+        EgressError::Stalled { limit } => Some(stalled(*limit)),
+        EgressError::Setup { .. }
+        | EgressError::Connect(_)
+        | EgressError::Silent
+        | EgressError::Broke(_)
+        | EgressError::NoCredentials => None,
     }
 }
 
@@ -382,6 +582,22 @@ const fn error_event(dialect: Dialect) -> Option<&'static str> {
         Dialect::Chat => None,
         Dialect::Messages | Dialect::Responses => Some("error"),
     }
+}
+
+/// Returns the data of the event by which the Responses dialect tells of a failure that belongs to no response.
+fn error_data(failure: &Failure, number: u64) -> String {
+    let mut writer = Writer::new();
+    writer.begin_object();
+    writer.field_str("type", "error");
+    writer.field_uint("sequence_number", number);
+    writer.field_str("code", failure.code.as_deref().unwrap_or("server_error"));
+    writer.field_str("message", &failure.message);
+    match &failure.param {
+        Some(param) => writer.field_str("param", param),
+        None => writer.field_raw("param", "null"),
+    }
+    writer.end_object();
+    writer.into_string()
 }
 
 /// Returns a response that has failed, as one that was under way, with the items that are all there.
@@ -430,7 +646,7 @@ pub(super) fn rename(object: &str, terms: &Terms) -> Option<String> {
         return None;
     }
     let document = Document::parse(object).ok()?;
-    let named = [("model", &terms.model), ("previous_response_id", &terms.previous)];
+    let named = [("model", &terms.model), ("id", &terms.id), ("previous_response_id", &terms.previous)];
     let mut values: Vec<(&str, String)> = named
         .into_iter()
         .filter(|(name, _)| document.root().field(name).is_some())

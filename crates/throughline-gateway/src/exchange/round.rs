@@ -126,6 +126,7 @@ impl Running {
                 _ = pump(&mut answered, &mut relay, &mut out) => {}
             }
         }
+        self.note_abort(&relay);
         let (mut reply, _) = relay.into_reply();
         if is_cancelled {
             reply.ending = Ending::Cancelled;
@@ -155,6 +156,7 @@ impl Running {
     ) -> Result<Heard, Failure> {
         self.recollect(&mut reply, sent);
         let shown = self.shown_reply(&mut reply);
+        let forwards = forwards && self.keeps_id(reply.id.as_ref()).await;
         promise(&mut self.recorder, &self.ask, &self.stamp, &reply, forwards);
         events.extend(listener.remark());
         let recorded = self.recorder.end(&reply, 200, None, events, now()).await;

@@ -90,7 +90,7 @@ fn is_sealed(text: &str, level: Option<&(u64, Option<Range<usize>>)>) -> bool {
     level.and_then(|(_, field)| field.clone()).is_some_and(|field| SEALED.contains(&&text[field]))
 }
 
-fn string_end(bytes: &[u8], from: usize) -> usize {
+pub(crate) fn string_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while at < bytes.len() {
         match bytes[at] {
@@ -102,12 +102,12 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-fn next_is(bytes: &[u8], from: usize, wanted: u8) -> bool {
+pub(crate) fn next_is(bytes: &[u8], from: usize, wanted: u8) -> bool {
     bytes[from.min(bytes.len())..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&wanted)
 }
 
 /// Returns what a string of JSON stands for; escapes that cannot be understood stay as they are.
-pub(super) fn unescaped(content: &str) -> Cow<'_, str> {
+pub(crate) fn unescaped(content: &str) -> Cow<'_, str> {
     if !content.contains('\\') {
         return Cow::Borrowed(content);
     }
@@ -122,7 +122,7 @@ pub(super) fn unescaped(content: &str) -> Cow<'_, str> {
 }
 
 /// Returns a text as the content of a string of JSON.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut writer = Writer::new();
     writer.string(text);
     let quoted = writer.into_string();

@@ -10,7 +10,7 @@
 
 mod entries;
 mod events;
-mod json;
+pub(crate) mod json;
 mod secrets;
 
 use regex::{Captures, Regex, RegexSet};

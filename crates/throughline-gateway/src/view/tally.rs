@@ -131,7 +131,7 @@ impl Used {
 
     fn add(&mut self, backend: &Text, usage: Usage) {
         match self.0.iter_mut().find(|(name, _)| name == backend) {
-            Some((_, so_far)) => *so_far = sum(*so_far, usage),
+            Some((_, so_far)) => *so_far = so_far.plus(usage),
             None => self.0.push((backend.clone(), usage)),
         }
     }
@@ -204,16 +204,6 @@ async fn since(
 pub fn cost_of(config: &Config, exchange: &Exchange) -> Option<f64> {
     let backend = answering(exchange)?.backend.clone();
     turn::cost(config, &[(backend, exchange.usage?)])
-}
-
-const fn sum(a: Usage, b: Usage) -> Usage {
-    Usage {
-        input: a.input + b.input,
-        cache_read: a.cache_read + b.cache_read,
-        cache_written: a.cache_written + b.cache_written,
-        output: a.output + b.output,
-        reasoning: a.reasoning + b.reasoning,
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod documented;
 mod documents;
 mod env;
 mod hostile_client;
+mod hostile_backend;
 mod imported;
 mod killed;
 mod private;

@@ -149,13 +149,7 @@ impl Session {
 impl Summary {
     /// Returns what a turn came to.
     pub fn new(task: &Task, finished: &Finished, cost: Option<f64>) -> Self {
-        let add = |sum: Usage, (_, usage): &(Text, Usage)| Usage {
-            input: sum.input + usage.input,
-            cache_read: sum.cache_read + usage.cache_read,
-            cache_written: sum.cache_written + usage.cache_written,
-            output: sum.output + usage.output,
-            reasoning: sum.reasoning + usage.reasoning,
-        };
+        let add = |sum: Usage, (_, usage): &(Text, Usage)| sum.plus(*usage);
         Self {
             run: task.id.clone(),
             conversation: task.conversation.clone(),
