@@ -120,7 +120,7 @@ impl Used {
     /// Returns the tokens of all backends together; nothing where none has said what it took.
     #[must_use]
     pub fn total(&self) -> Option<Usage> {
-        self.0.iter().map(|(_, usage)| *usage).reduce(sum)
+        self.0.iter().map(|(_, usage)| *usage).reduce(Usage::plus)
     }
 
     /// Returns what that cost in US dollars, if the prices of all backends that answered are known.
