@@ -90,7 +90,11 @@ fn is_about_tls(error: &tokio_postgres::Error) -> bool {
     // The driver tells what it was doing in words alone.
     let is_handshake = error.to_string().starts_with("error performing TLS handshake");
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    is_handshake && cause.is_none_or(|cause| cause.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()))
+    let speaks_tls = |cause: &std::io::Error| {
+        let inner = cause.get_ref();
+        inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
+    };
+    is_handshake && cause.is_none_or(speaks_tls)
 }
 
 /// Says what to put into the URL when TLS stands in the way that the URL does not mention. It is no use to try again.

@@ -145,6 +145,7 @@ pub(super) fn pour(path: &Path, busy: Duration, into: &Outflow) -> Result<(), St
 }
 
 /// Says that a row which cannot be read cannot be copied.
+#[expect(clippy::needless_pass_by_value, reason = "it takes rows as those do that keep them")]
 fn refuse_odd(row: String, error: StoreError) -> Result<(), StoreError> {
     match error {
         StoreError::Damaged(what) => Err(StoreError::Damaged(format!("{row}: {what}"))),

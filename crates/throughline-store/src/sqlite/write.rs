@@ -43,6 +43,7 @@ struct Parent {
 }
 
 /// Where a node is put.
+#[derive(Clone, Copy)]
 struct Place {
     conversation: i64,
     exchange: Option<i64>,

@@ -70,9 +70,7 @@ impl StreamableHttpClient for BoundedClient {
         if let Some(token) = auth_header {
             request = request.bearer_auth(token);
         }
-        for (name, value) in custom_headers {
-            request = request.header(name, value);
-        }
+        request = request.headers(custom_headers.into_iter().collect());
         let has_session = session_id.is_some();
         if let Some(session) = session_id {
             request = request.header(SESSION, session.as_ref());
