@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Requests up to this share of the budget may use all of it.
 const SMALL_SHARE: usize = 32;
 
-/// How many bytes an exchange takes for each byte of its request: the request as it came, as it is sent on, and as
-/// it is recorded.
-const COPIES: usize = 3;
+/// How many bytes an exchange takes for each byte of its request: as it came, as it is sent on, as it is recorded, and
+/// what it takes to get from one to the next.
+const COPIES: usize = 5;
 
 /// How many bytes a JSON value takes, in the index and in what is decoded from it.
-const VALUE_BYTES: usize = 128;
+const VALUE_BYTES: usize = 512;
 
 /// The memory that all requests under way may take together.
 #[derive(Debug)]

@@ -21,8 +21,9 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The most requests that one HTTP/2 connection may have under way.
 const STREAMS_MAX: u32 = 128;
@@ -40,6 +41,10 @@ const PING_LASTS: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be accepted, because the process has too many files open.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
+/// How many clients at a time are told that there is no connection for them, and for how long; more are just closed.
+const TURNED_AWAY_MAX: usize = 64;
+const TURNING_AWAY_LASTS: Duration = Duration::from_secs(1);
+
 /// How often a connection is looked at.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(20);
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
@@ -56,6 +61,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let routes = ingress::routes(Arc::clone(&gateway));
     let (stopping, _) = watch::channel(false);
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let mut stop = pin!(stop);
     loop {
         let (socket, peer) = tokio::select! {
@@ -68,7 +74,12 @@ pub async fn serve(
                 let connection = Accepted { gateway: Arc::clone(&gateway), open: Arc::new(open), peer };
                 tokio::spawn(connection.serve(socket, routes.clone(), stopping.subscribe()));
             }
-            Err(Full) => turn_away(&socket, &gateway.telemetry),
+            Err(Full) => {
+                gateway.telemetry.refused(Refusal::Connections);
+                if let Ok(place) = Arc::clone(&turned_away).try_acquire_owned() {
+                    tokio::spawn(turn_away(socket, place));
+                }
+            }
         }
     }
     drop(listener);
@@ -108,10 +119,18 @@ fn is_of_the_client(error: &io::Error) -> bool {
 }
 
 /// Tells a client that all connections are at work. What it would ask, and in which dialect, is not known yet.
-fn turn_away(socket: &TcpStream, telemetry: &Telemetry) {
-    telemetry.refused(Refusal::Connections);
-    // It fits into the empty buffer of the socket; a client that is gone already misses nothing.
-    let _ = socket.try_write(ingress::no_connection_left().as_bytes());
+///
+/// What it has sent is read for a moment: closed right away, the connection would be reset, and the client not see this.
+async fn turn_away(mut socket: TcpStream, _place: OwnedSemaphorePermit) {
+    let telling = async {
+        socket.write_all(ingress::no_connection_left().as_bytes()).await?;
+        socket.shutdown().await?;
+        let mut unread = [0; 4096];
+        while socket.read(&mut unread).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // A client that is gone already misses nothing.
+    let _ = tokio::time::timeout(TURNING_AWAY_LASTS, telling).await;
 }
 
 /// A connection that was accepted.

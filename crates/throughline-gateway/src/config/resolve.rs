@@ -453,12 +453,12 @@ impl Resolver<'_> {
         let time =
             |limit: Option<TimeLimit>, seconds| limit.map_or(Duration::from_secs(seconds), |limit| limit.0);
         let limits = Limits {
-            body_bytes: section.body_bytes.map_or(64 << 20, Into::into),
+            body_bytes: section.body_bytes.map_or(32 << 20, Into::into),
             header_bytes: section.header_bytes.map_or(64 << 10, Into::into),
             concurrent_requests: section.concurrent_requests.map_or(1024, Into::into),
             request_timeout: time(section.request_timeout, 30),
             known_bytes: section.known_bytes.unwrap_or(32 << 20),
-            memory_bytes: section.memory_bytes.map_or(256 << 20, Into::into),
+            memory_bytes: section.memory_bytes.map_or(224 << 20, Into::into),
             connections: section.connections.map_or(1024, Into::into),
             header_timeout: time(section.header_timeout, 15),
             idle_timeout: time(section.idle_timeout, 120),

@@ -22,12 +22,12 @@ const MIDDLE: &str = r#"
 #keys = ["env:THROUGHLINE_KEY"]
 
 [limits]
-#body_bytes = 67108864
+#body_bytes = 33554432
 #header_bytes = 65536
 #concurrent_requests = 1024
 #request_timeout = "30s"
 #known_bytes = 33554432
-#memory_bytes = 268435456
+#memory_bytes = 234881024
 #connections = 1024
 #header_timeout = "15s"
 #idle_timeout = "2m"

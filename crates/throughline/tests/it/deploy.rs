@@ -67,9 +67,9 @@ fn the_paths_are_answered_and_the_port_is_the_same_everywhere() {
         compose.contains(&format!("server gateway:{port};")) && compose.contains(&format!("listen {port};"))
     );
     // The largest body that the gateway takes by default.
-    assert_eq!((compose.contains("client_max_body_size 64m;"), 64 << 20), (true, 67_108_864));
+    assert_eq!((compose.contains("client_max_body_size 32m;"), 32 << 20), (true, 33_554_432));
     let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
-    assert!(page.lines().any(|line| line.contains("`body_bytes`") && line.contains("67108864")));
+    assert!(page.lines().any(|line| line.contains("`body_bytes`") && line.contains("33554432")));
 }
 
 /// Runs the script that writes the bill of materials; none where Python is missing or crates would have to be fetched.

@@ -13,10 +13,13 @@ fn page() -> u16 {
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
-            let _ = stream.read(&mut [0; 8192]);
-            let html = "<!doctype html><title>elsewhere</title><body>elsewhere</body>";
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close";
-            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{html}", html.len());
+            // A browser opens connections that it may never use.
+            thread::spawn(move || {
+                let _ = stream.read(&mut [0; 8192]);
+                let html = "<!doctype html><title>elsewhere</title><body>elsewhere</body>";
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close";
+                let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{html}", html.len());
+            });
         }
     });
     port

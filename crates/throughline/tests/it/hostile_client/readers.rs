@@ -82,9 +82,9 @@ fn messages_over_websockets_share_the_memory_of_all_requests() {
         let mut stream = socket(&gateway);
         let is_fragmented = number % 2 == 0;
         if !is_fragmented {
-            stream.write_all(&frame_head(0x81, 60 << 20)).unwrap();
+            stream.write_all(&frame_head(0x81, 30 << 20)).unwrap();
         }
-        for at in 0..50 {
+        for at in 0..29 {
             let mut bytes = Vec::new();
             if is_fragmented {
                 bytes.extend(frame_head(if at == 0 { 0x01 } else { 0x00 }, 1 << 20));
