@@ -335,7 +335,8 @@ dialect = "responses"
 base_url = "http://localhost/v1"
 models = ["house", "gpt-5"]
 "#;
-        load(&OneFile(file), &Flags::default()).unwrap()
+        let flags = Flags { config: Some("throughline.toml".into()), ..Flags::default() };
+        load(&OneFile(file), &flags).unwrap()
     }
 
     fn sent(asked: &Asked<'_>) -> String {

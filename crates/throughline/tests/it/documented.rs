@@ -45,8 +45,13 @@ impl Surroundings for Machine<'_> {
     }
 }
 
+/// Names the file of the machine.
+fn named() -> Flags {
+    Flags { config: Some("throughline.toml".into()), ..Flags::default() }
+}
+
 fn configured(text: &str) -> Config {
-    load(&Machine(text), &Flags::default()).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+    load(&Machine(text), &named()).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
 
 /// A row of a table of keys.
@@ -117,7 +122,7 @@ fn the_page_has_every_key_and_no_other() {
     }
     assert!(rows.len() > 90, "only {} rows were found; has the form of the page changed?", rows.len());
     let unknown = page.lines().filter(|line| line.starts_with("## ") && prefix_of(line).is_none());
-    let prose = ["## Where values come from", "## An example"];
+    let prose = ["## Where values come from", "## Trust", "## An example"];
     for heading in unknown {
         let is_known = OTHER_TABLES.contains(&heading) || prose.contains(&heading);
         assert!(is_known, "{heading}: are there keys below it?");
@@ -220,7 +225,7 @@ fn configuration_on_other_pages_is_valid() {
     let mut checked = 0;
     for (path, text) in crate::documents::pages() {
         for example in examples(&text) {
-            let loaded = load(&Machine(example), &Flags::default());
+            let loaded = load(&Machine(example), &named());
             assert!(loaded.is_ok(), "{path}: {}\n{example}", loaded.unwrap_err());
             checked += 1;
         }
