@@ -61,12 +61,6 @@ impl Findable {
         found
     }
 
-    /// Returns the words that occur in it with spaces between them.
-    pub fn word_list(&self) -> String {
-        let words: Vec<String> = self.distinct().into_iter().collect();
-        words.join(" ")
-    }
-
     /// Returns the words that occur in it, each once.
     pub fn distinct(&self) -> BTreeSet<String> {
         let all = self.fields(None).flat_map(words);

@@ -45,7 +45,11 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 
 /// Makes a folder for its owner alone, with a name that nobody knows beforehand; it is gone when it is dropped.
 pub fn temporary_folder(prefix: &str) -> io::Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix(prefix).tempdir()
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir()
 }
 
 /// Something that is removed when it is dropped, and when a signal ends the program.

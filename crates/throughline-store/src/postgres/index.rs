@@ -114,10 +114,24 @@ pub(super) fn words_of(rows: &[Row], envelopes: &BTreeMap<Digest, Vec<u8>>) -> R
         envelopes.get(&digest).cloned().ok_or_else(missing)
     };
     for row in rows {
-        let entry = reader.decode(&unpacked(row, 1)?, None, &mut load)?;
-        words.extend(Findable::of(&entry).distinct());
+        words.extend(distinct(&mut reader, row, &mut load)?);
     }
     Ok(words.into_iter().collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the words of an entry, each once.
+///
+/// An entry whose record is damaged has none: `store check` tells of it, and the others are found all the same.
+fn distinct(
+    reader: &mut EntryReader,
+    row: &Row,
+    load: &mut dyn FnMut(Digest) -> Result<Vec<u8>, StoreError>,
+) -> Result<BTreeSet<String>, Failure> {
+    let read = unpacked(row, 1).and_then(|record| Ok(reader.decode(&record, None, load)?));
+    match read {
+        Err(Failure::Store(StoreError::Damaged(_))) => Ok(BTreeSet::new()),
+        read => Ok(Findable::of(&read?).distinct()),
+    }
 }
 
 /// Gathers the words of as many entries as go into one piece.
@@ -130,8 +144,7 @@ fn piece(
     let (mut bytes, mut last) = (0, 0);
     for row in rows {
         last = row.try_get(0)?;
-        let entry = reader.decode(&unpacked(row, 1)?, None, load)?;
-        for word in Findable::of(&entry).distinct() {
+        for word in distinct(&mut reader, row, load)? {
             bytes += if words.contains(&word) { 0 } else { word.len() };
             words.insert(word);
         }

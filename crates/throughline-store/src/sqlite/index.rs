@@ -4,7 +4,7 @@
 //! entries are indexed when many have gathered, or when somebody searches. How far the index reaches is in the
 //! database, next to it, so that nothing is left out after a crash.
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use super::read::{load_blob, place, unpacked};
 use crate::StoreError;
@@ -34,14 +34,36 @@ pub(super) fn index_all(connection: &Connection) -> Result<(), StoreError> {
 
 /// Builds the index anew, whatever state it is in.
 pub(super) fn reindex(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    rebuild(&transaction)?;
+    Ok(transaction.commit()?)
+}
+
+/// Does the same inside a transaction that is under way.
+pub(super) fn rebuild(connection: &Connection) -> Result<(), StoreError> {
     // It cannot be dropped while it says that it is of another version.
     const READABLE: &str = "INSERT OR REPLACE INTO words_config (k, v) VALUES ('version', 4)";
-    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-    transaction.execute_batch(READABLE)?;
-    transaction.execute_batch(include_str!("schema-3.sql"))?;
-    transaction.execute_batch("DELETE FROM indexed; INSERT INTO indexed VALUES (0)")?;
-    index_all(&transaction)?;
-    Ok(transaction.commit()?)
+    connection.execute_batch(READABLE)?;
+    connection.execute_batch(include_str!("schema-3.sql"))?;
+    connection.execute_batch("DELETE FROM indexed; INSERT INTO indexed VALUES (0)")?;
+    index_all(connection)
+}
+
+/// Returns the words of an entry, whose number, record and place are in that row.
+///
+/// None if its record is damaged: `store check` tells of it, and the others are found all the same.
+pub(super) fn words_of(
+    connection: &Connection,
+    reader: &mut EntryReader,
+    row: &Row<'_>,
+) -> Result<Option<Vec<String>>, StoreError> {
+    let place = place(row, 4)?;
+    let read = unpacked(row, 1)
+        .and_then(|record| reader.decode(&record, place, &mut |digest| load_blob(connection, digest)));
+    match read {
+        Err(StoreError::Damaged(_)) => Ok(None),
+        read => Ok(Some(Findable::of(&read?).distinct().into_iter().collect())),
+    }
 }
 
 fn is_behind(connection: &Connection) -> Result<bool, StoreError> {
@@ -60,9 +82,8 @@ fn step(transaction: &Connection) -> Result<(), StoreError> {
     let mut last: Option<i64> = None;
     while let Some(row) = rows.next()? {
         let n: i64 = row.get(0)?;
-        let record = unpacked(row, 1)?;
-        let entry = reader.decode(&record, place(row, 4)?, &mut |digest| load_blob(transaction, digest))?;
-        insert.execute(params![n, Findable::of(&entry).word_list()])?;
+        let words = words_of(transaction, &mut reader, row)?.unwrap_or_default();
+        insert.execute(params![n, words.join(" ")])?;
         last = Some(n);
     }
     if let Some(last) = last {

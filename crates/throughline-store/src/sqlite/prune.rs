@@ -7,11 +7,10 @@
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use throughline_core::ConversationId;
 
-use super::read::{load_blob, place, unpacked};
+use super::index::{rebuild, words_of};
 use crate::StoreError;
 use crate::record::{EntryReader, Reader};
 use crate::upkeep::{Candidate, Outworn, PRUNED_AT_ONCE, Prune, Pruned, beyond};
-use crate::words::Findable;
 
 /// Conversations, the oldest first, with the bytes of what belongs to them.
 const CANDIDATES: &str = "
@@ -151,7 +150,7 @@ fn take_out(transaction: &Transaction<'_>, some: &[Candidate]) -> Result<u64, St
         transaction.execute("INSERT OR IGNORE INTO gone VALUES (?1)", [candidate.n])?;
     }
     transaction.execute_batch(GATHER)?;
-    forget_words(transaction)?;
+    let is_unsure = forget_words(transaction)?;
     transaction.execute_batch(DELETE)?;
     note_sources(transaction, "n IN (SELECT n FROM loose_bodies)", true)?;
     let bodies = transaction.execute("DELETE FROM bodies WHERE n IN (SELECT n FROM loose_bodies)", [])?;
@@ -160,11 +159,16 @@ fn take_out(transaction: &Transaction<'_>, some: &[Candidate]) -> Result<u64, St
     let blobs = transaction.execute("DELETE FROM blobs WHERE n IN (SELECT n FROM loose_blobs)", [])?;
     transaction.execute_batch(REACH)?;
     transaction.execute_batch(FORGET)?;
+    if is_unsure {
+        // No word of what was deleted stays, damaged or not.
+        rebuild(transaction)?;
+    }
     Ok((bodies + blobs) as u64)
 }
 
-/// Takes the words of entries out of the index, which has to be told which they are.
-fn forget_words(transaction: &Transaction<'_>) -> Result<(), StoreError> {
+/// Takes the words of entries out of the index, which has to be told which they are. Says whether that is not known of
+/// some: their records are damaged.
+fn forget_words(transaction: &Transaction<'_>) -> Result<bool, StoreError> {
     transaction.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)", [])?;
     let mut entries = transaction.prepare(
         "SELECT nodes.n, codec, size, bytes, message, block
@@ -174,13 +178,15 @@ fn forget_words(transaction: &Transaction<'_>) -> Result<(), StoreError> {
     let mut forget =
         transaction.prepare("INSERT INTO words (words, rowid, text) VALUES ('delete', ?1, ?2)")?;
     let mut reader = EntryReader::default();
+    let mut is_unsure = false;
     let mut rows = entries.query([])?;
     while let Some(row) = rows.next()? {
-        let record = unpacked(row, 1)?;
-        let entry = reader.decode(&record, place(row, 4)?, &mut |digest| load_blob(transaction, digest))?;
-        forget.execute(params![row.get::<_, i64>(0)?, Findable::of(&entry).word_list()])?;
+        match words_of(transaction, &mut reader, row)? {
+            Some(words) => drop(forget.execute(params![row.get::<_, i64>(0)?, words.join(" ")])?),
+            None => is_unsure = true,
+        }
     }
-    Ok(())
+    Ok(is_unsure)
 }
 
 /// Adds the records that requests are compressed with to those that may go, or takes them away from them.

@@ -9,13 +9,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::connection::{made_in_memory, open_reader};
-use super::read::{load_blob, place, unpacked};
+use super::index::words_of;
 use super::rows::{rows, sourced};
 use super::upkeep::{PAGE_ROWS, stats};
 use crate::StoreError;
 use crate::record::EntryReader;
 use crate::upkeep::{Checker, Checkup, TABLES, Teller, Watch};
-use crate::words::Findable;
 
 /// How much of what SQLite finds is asked for.
 const FOUND_MAX: usize = 100;
@@ -159,9 +158,7 @@ fn verify_index(connection: &Connection) -> Result<Option<String>, StoreError> {
     let mut rows = entries.query([reaches])?;
     while let Some(row) = rows.next()? {
         let n: i64 = row.get(0)?;
-        let record = unpacked(row, 1)?;
-        let entry = reader.decode(&record, place(row, 4)?, &mut |digest| load_blob(connection, digest))?;
-        for word in Findable::of(&entry).distinct() {
+        for word in words_of(connection, &mut reader, row)?.unwrap_or_default() {
             expected = expected.wrapping_add(mark_of(n, &word));
         }
     }

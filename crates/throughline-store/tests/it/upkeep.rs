@@ -300,6 +300,26 @@ fn what_is_said_after_something_was_taken_out_is_found() {
 }
 
 #[test]
+fn a_conversation_with_damage_can_be_deleted() {
+    let folder = Folder::new("pruned-damage");
+    let store = Arc::new(open(&folder.database()));
+    fill(&(Arc::clone(&store) as Store));
+    let found = |words: &str| {
+        run(store.search(Search { words: words.into(), ..Search::default() })).unwrap().items.len()
+    };
+    assert_eq!((found("content"), found("another")), (12, 1));
+    let behind = Connection::open(folder.database()).unwrap();
+    behind.execute_batch("UPDATE blobs SET bytes = zeroblob(length(bytes)) WHERE n = 3").unwrap();
+    let wrong = checked(&*store).findings;
+    assert!(wrong.iter().all(|found| found.conversation.as_deref() == Some("a")), "{wrong:?}");
+    run(append(&(Arc::clone(&store) as Store), "b", None, 30, &[user("and more")]));
+    assert_eq!(found("more"), 1, "the rest is found as long as it is there");
+    run(store.prune(Prune { which: Outworn::These(vec![conversation("a")]), dry_run: false })).unwrap();
+    assert_eq!(checked(&*store).findings, []);
+    assert_eq!((found("content"), found("another")), (0, 1));
+}
+
+#[test]
 fn an_index_that_is_damaged_is_built_anew() {
     let folder = Folder::new("reindex");
     for damage in [

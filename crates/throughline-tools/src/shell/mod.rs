@@ -157,7 +157,12 @@ impl Shell {
     fn with(settings: ShellSettings, confinement: Confinement) -> io::Result<Self> {
         let program = environment::find_shell(&settings.variables)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither bash nor sh is in PATH"))?;
-        let temp = tempfile::Builder::new().prefix("throughline-").tempdir()?;
+        let mut temp = tempfile::Builder::new();
+        temp.prefix("throughline-");
+        // What commands leave there is nobody else's, whatever the umask.
+        #[cfg(unix)]
+        temp.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let temp = temp.tempdir()?;
         Ok(Self { settings, confinement, program, temp })
     }
 }

@@ -231,7 +231,8 @@ fn what_the_user_said_is_shown_however_small_the_budget_is() {
     const PROMPTS: [&str; 3] =
         ["Mend the parser of dates.", "Now the one of times.", "Then write the tests."];
     let user = User::new("words");
-    user.program("opencode", "exit 0");
+    // What it is given is gone afterwards.
+    user.program("opencode", "/bin/cp \"$2\" imported.json");
     std::fs::write(user.session(), long_session(&PROMPTS, 20)).unwrap();
     for (agent, mark) in [
         ("codex", r#""type":"compacted""#),
@@ -250,8 +251,8 @@ fn what_the_user_said_is_shown_however_small_the_budget_is() {
             "--json",
         ]);
         let carried: Value = serde_json::from_str(&carried).unwrap();
-        let file = carried["file"].as_str().unwrap();
-        let written = std::fs::read_to_string(file).unwrap();
+        let file = carried["file"].as_str().unwrap_or("imported.json");
+        let written = std::fs::read_to_string(user.folder.join(file)).unwrap();
         assert!(written.contains("[Earlier in this session"), "{agent}: a digest stands for the first calls");
         // What stands behind the last mark is what the agent sends to its model.
         let sent = written.rsplit(mark).next().unwrap();

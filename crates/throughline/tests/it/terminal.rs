@@ -55,6 +55,7 @@ fn json_is_lines_of_objects_with_the_fields_that_the_page_promises() {
         ("store backup", &["store", "backup", "copy.db"]),
         ("store migrate", &["store", "migrate", "--to", "sqlite:moved.db"]),
         ("store upgrade", &["store", "upgrade"]),
+        ("store reindex", &["store", "reindex"]),
         ("store prune", &["store", "prune", "--older-than", "9d"]),
         ("export -o", &["export", id, "--to", "chat", "-o", "chat.json"]),
         ("rm", &["rm", id]),
