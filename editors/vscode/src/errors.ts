@@ -35,16 +35,28 @@ function reasonOf(cause: unknown): string {
 /** The gateway answered with a status other than success. */
 export function refused(status: number, body: string, backend: string | undefined): GatewayError {
   const { message, code } = readError(body);
-  const by = backend === undefined ? "Throughline" : `Backend "${backend}"`;
   const said = message ?? (body.trim().slice(0, 300) || "no reason given");
-  return new GatewayError(kindOf(status, code), `${by} answered ${status}: ${said}${advice(status, code)}`, code);
+  return new GatewayError(
+    kindOf(status, code),
+    `${speaker(code, backend)} answered ${status}: ${said}${advice(status, code)}`,
+    code,
+  );
 }
 
 /** The answer ended with an error event. */
 export function failed(error: unknown, backend: string | undefined): GatewayError {
   const { message, code } = readError(JSON.stringify(error));
-  const by = backend === undefined ? "Throughline" : `Backend "${backend}"`;
-  return new GatewayError(kindOf(0, code), `${by} failed: ${message ?? "no reason given"}${advice(0, code)}`, code);
+  return new GatewayError(
+    kindOf(0, code),
+    `${speaker(code, backend)} failed: ${message ?? "no reason given"}${advice(0, code)}`,
+    code,
+  );
+}
+
+/** The gateway passes on what a backend says, and marks what it says itself. */
+function speaker(code: string | undefined, backend: string | undefined): string {
+  if (code?.startsWith("throughline_") === true) return "Throughline";
+  return backend === undefined ? "The backend" : `Backend "${backend}"`;
 }
 
 function readError(body: string): { message: string | undefined; code: string | undefined } {

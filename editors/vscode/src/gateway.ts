@@ -38,21 +38,19 @@ export interface Entry {
   id: string;
   at: string;
   kind: string;
-  tool: string | null;
+  call_id?: string;
+  tool?: string | null;
   /** Of a call: its arguments, as JSON. */
   input?: string;
   /** Of a result. */
   text?: string;
-}
-
-export interface Pair {
-  state: string;
-  call: Entry | null;
-  result: Entry | null;
+  outcome?: string;
 }
 
 export interface Conversation {
   conversation: { id: string; title: string | null; backend: string | null; exchanges: number };
+  /** Over all branches: what the client has dropped is here too. */
+  entries: Entry[];
 }
 
 export interface Address {
@@ -95,9 +93,9 @@ export class Gateway {
   conversation = (id: string): Promise<Conversation> =>
     this.json("GET", `/api/conversations/${encodeURIComponent(id)}?preview=200`);
 
-  async pairs(id: string): Promise<Pair[]> {
-    return (await this.json<{ pairs: Pair[] }>("GET", `/api/conversations/${encodeURIComponent(id)}/pairs`)).pairs;
-  }
+  /** One entry with all it has. */
+  entry = (id: string, entry: string): Promise<Entry> =>
+    this.json("GET", `/api/conversations/${encodeURIComponent(id)}/entries/${encodeURIComponent(entry)}`);
 
   async search(query: Record<string, string>): Promise<Hit[]> {
     return (await this.json<{ hits: Hit[] }>("GET", `/api/search?${new URLSearchParams(query)}`)).hits;

@@ -33,13 +33,14 @@ export function identify(messages: readonly Message[], options: HostOptions): Id
 }
 
 /**
- * The host reads a summary out of `<summary>` tags, so a request for one asks for them. Nothing else tells it from
- * other requests: that no tool may be called is lost between the host's chat and its providers.
+ * The host reads a summary out of `<summary>` tags, so a request for one explains them, in its instructions or in its
+ * last message. Nothing else tells it from other requests: that no tool may be called is lost between the host's chat
+ * and its providers.
  */
 function asksForSummary(messages: readonly Message[]): boolean {
   const last = messages.findLast((message) => message.role === "user");
-  const said = last?.parts.map((part) => (part.kind === "text" ? part.text : "")).join("") ?? "";
-  return said.includes("<summary>");
+  const told = messages.filter((message) => message.role === "system" || message === last);
+  return told.some(({ parts }) => parts.some((part) => part.kind === "text" && part.text.includes("<summary>")));
 }
 
 /** Returns the conversation that the latest marker in the messages names. */

@@ -30,7 +30,7 @@ export function toModels(listed: readonly ListedModel[], backends: Backends): Mo
   const active = activeModel(backends);
   const limits = new Map(listed.map((model) => [model.id, model]));
   const own = listed.filter((model) => isUnderBackend(model.id, backends));
-  const models = own.map((model) => describe(model.id, nameOf(model.id), backendOf(model.id), model));
+  const models = own.map((model) => describe(model.id, model.id, backendOf(model.id), model, nameOf(model.id)));
   if (active === undefined) return models;
   const { backend, model } = active;
   const known = limits.get(`${backend.name}/${model}`) ?? limits.get(model);

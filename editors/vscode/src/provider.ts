@@ -6,7 +6,7 @@ import type { Gateway } from "./gateway.ts";
 import { type HostOptions, identify, writeMarker } from "./identity.ts";
 import { type Model, requestName } from "./models.ts";
 import { MARKER_MIME, readMessage } from "./parts.ts";
-import { buildRequest, REASONING_ITEM, toItems } from "./request.ts";
+import { buildRequest, REASONING_ITEM, toCountable } from "./request.ts";
 import { type Output, ResponseReader, readEvents } from "./stream.ts";
 import { TokenCounter } from "./tokens.ts";
 import type { Watch } from "./watch.ts";
@@ -103,9 +103,8 @@ export class Provider implements vscode.LanguageModelChatProvider<Model> {
     if (typeof text === "string") {
       return this.counter.tokens(name, { key: text, length: text.length, input: text, empty: "" });
     }
-    const input = toItems(readMessage(text));
-    const key = JSON.stringify(input);
-    return this.counter.tokens(name, { key, length: input.length === 0 ? 0 : key.length, input, empty: [] });
+    const countable = toCountable(readMessage(text));
+    return this.counter.tokens(name, { ...countable, key: JSON.stringify(countable.input) });
   }
 }
 

@@ -1,6 +1,6 @@
 /** What `#recall` finds: earlier tool calls with their results, whole, also those that the host compacted away. */
 
-import type { Gateway, Hit, Pair } from "./gateway.ts";
+import type { Entry, Gateway, Hit } from "./gateway.ts";
 
 export interface RecallInput {
   query: string;
@@ -13,12 +13,10 @@ export interface RecallInput {
 /** A result is given back up to this length; the model can ask for more narrowly. */
 const RESULT_CHARS = 20_000;
 
+type Reader = Pick<Gateway, "search" | "conversation" | "entry">;
+
 /** Searches the history and returns what it found, in words for a model. */
-export async function recall(
-  gateway: Pick<Gateway, "search" | "pairs">,
-  conversation: string | undefined,
-  input: RecallInput,
-): Promise<string> {
+export async function recall(gateway: Reader, conversation: string | undefined, input: RecallInput): Promise<string> {
   const within = input.everywhere === true ? undefined : conversation;
   const query: Record<string, string> = { q: input.query, limit: "50" };
   if (within !== undefined) query["conversation"] = within;
@@ -26,29 +24,35 @@ export async function recall(
   if (input.failed === true) query["failed"] = "true";
   const hits = (await gateway.search(query)).filter((hit) => hit.kind === "called" || hit.kind === "returned");
   const found = await pairsOf(gateway, hits, input.limit ?? 5);
-  if (found.length > 0) return found.map(describe).join("\n\n");
+  if (found.length > 0) return found.join("\n\n");
   const where = within === undefined ? "any conversation" : "this conversation";
   const more = within === undefined ? "" : " Set `everywhere` to search all conversations.";
   return `No tool call of ${where} matches "${input.query}".${more}`;
 }
 
-async function pairsOf(gateway: Pick<Gateway, "pairs">, hits: readonly Hit[], limit: number): Promise<Pair[]> {
-  const found: Pair[] = [];
-  const conversations = new Map<string, Pair[]>();
+/** Returns the calls that were found with their results, each pair once. */
+async function pairsOf(gateway: Reader, hits: readonly Hit[], limit: number): Promise<string[]> {
+  const found = new Map<string, string>();
+  const known = new Map<string, Entry[]>();
   for (const hit of hits) {
-    if (found.length >= limit) break;
-    const pairs = conversations.get(hit.conversation) ?? (await gateway.pairs(hit.conversation));
-    conversations.set(hit.conversation, pairs);
-    const pair = pairs.find(({ call, result }) => call?.id === hit.entry || result?.id === hit.entry);
-    if (pair !== undefined && !found.includes(pair)) found.push(pair);
+    if (found.size >= limit) break;
+    const entries = known.get(hit.conversation) ?? (await gateway.conversation(hit.conversation)).entries;
+    known.set(hit.conversation, entries);
+    const callId = entries.find(({ id }) => id === hit.entry)?.call_id;
+    if (callId === undefined || found.has(callId)) continue;
+    const whole = async (kind: string) => {
+      const entry = entries.find((each) => each.kind === kind && each.call_id === callId);
+      return entry && gateway.entry(hit.conversation, entry.id);
+    };
+    found.set(callId, describe(hit, await whole("called"), await whole("returned")));
   }
-  return found;
+  return [...found.values()];
 }
 
-function describe({ state, call, result }: Pair): string {
+function describe(hit: Hit, call: Entry | undefined, result: Entry | undefined): string {
   const text = result?.text ?? "(no result was recorded)";
   const rest = text.length - RESULT_CHARS;
   const shown = rest > 0 ? `${text.slice(0, RESULT_CHARS)}\n[${rest} more characters]` : text;
-  const head = call === null ? "A result without its call" : `${call.tool ?? "tool"}(${call.input ?? ""})`;
-  return `${head} at ${(call ?? result)?.at ?? "an unknown time"}: ${state}\n${shown}`;
+  const head = call === undefined ? "A result without its call" : `${call.tool ?? "tool"}(${call.input ?? ""})`;
+  return `${head} at ${hit.at}: ${result?.outcome ?? "open"}\n${shown}`;
 }

@@ -74,6 +74,33 @@ export function toItems(message: Message): Item[] {
   return items;
 }
 
+/** What a message is counted behind: a prompt of nothing but, say, a result would be repaired, and counted with that. */
+const COUNTED_BEHIND: Item = { type: "message", role: "user", content: [{ type: "input_text", text: "." }] };
+
+/**
+ * Returns a message to be counted alone, as two prompts: one with it, and one without. Calls get a result of nothing,
+ * and results a call, in both where they are not the message's own.
+ */
+export function toCountable(message: Message): { input: Item[]; empty: Item[]; length: number } {
+  const input = [COUNTED_BEHIND];
+  const empty = [COUNTED_BEHIND];
+  const items = toItems({ ...message, parts: message.parts.filter((part) => part.kind !== "thinking") });
+  for (const item of items) {
+    const { type, call_id } = item;
+    const nothing = { type: "function_call_output", call_id, output: "" };
+    if (type === "function_call") {
+      input.push(item, nothing);
+    } else if (type === "function_call_output") {
+      const call = { type: "function_call", call_id, name: "tool", arguments: "{}" };
+      input.push(call, item);
+      empty.push(call, nothing);
+    } else {
+      input.push(item);
+    }
+  }
+  return { input, empty, length: JSON.stringify(items).length - 2 };
+}
+
 /**
  * A model thinks before it speaks and acts, and backends want its thoughts in that place. Hosts keep them as one
  * part of the message, wherever that happens to stand.

@@ -33,7 +33,7 @@ const SETTINGS = {
   "extensions.autoCheckUpdates": false,
   "chat.tools.global.autoApprove": true,
   "chat.tips.enabled": false,
-  "window.menuBarVisibility": "hidden",
+  "git.openRepositoryInParentFolders": "never",
 };
 
 /** Installs the extension in an editor of its own, and opens it. */
@@ -122,7 +122,8 @@ class Editor {
   /** Runs a function in the extension host, with `vscode`, `memory` and an argument. */
   async run(body, argument) {
     const code = `const argument = ${JSON.stringify(argument ?? null)};\nreturn (${body.toString()})(vscode, argument, memory);`;
-    const response = await fetch(`http://127.0.0.1:${this.port}/`, { method: "POST", body: code });
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const response = await fetch(`http://127.0.0.1:${this.port}/`, { method: "POST", body: code, signal });
     const result = JSON.parse(await response.text());
     if (response.ok) return result;
     throw Object.assign(new Error(result.message), { code: result.code, name: result.name });

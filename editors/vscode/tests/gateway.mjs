@@ -1,7 +1,7 @@
 /** A gateway over simulated backends of all three dialects, and what those were sent. */
 
 import { spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort, until } from "./editor.mjs";
 
@@ -16,10 +16,11 @@ export class Stack {
   }
 
   async start() {
+    rmSync(this.home, { recursive: true, force: true });
     mkdirSync(this.home, { recursive: true });
     for (const name of Object.keys(DIALECTS)) {
       this.ports[name] = await freePort();
-      this.spawn(name, ["sim", "--listen", `127.0.0.1:${this.ports[name]}`]);
+      await this.simulate(name);
     }
     this.port = await freePort();
     this.url = `http://127.0.0.1:${this.port}`;
@@ -40,6 +41,16 @@ context_window = ${name === "gamma" ? 64_000 : 200_000}
 `,
     );
     return [`listen = "127.0.0.1:${this.port}"\nactive = "alpha"\n`, ...backends].join("\n");
+  }
+
+  /** Starts a backend anew, with what it is to answer; what it was sent before is forgotten. */
+  async simulate(name, script) {
+    await this.stop(name);
+    const address = `127.0.0.1:${this.ports[name]}`;
+    const file = join(this.home, `${name}.json`);
+    if (script !== undefined) writeFileSync(file, JSON.stringify(script));
+    this.spawn(name, ["sim", "--listen", address, ...(script === undefined ? [] : ["--script", file])]);
+    await until(`the backend ${name}`, async () => (await fetch(`http://${address}/v1/models`)).ok);
   }
 
   async serve() {
