@@ -8,14 +8,14 @@ use crate::ingress::reject::{own, reject};
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, header};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use throughline_core::{Dialect, FailureKind};
 use throughline_wire::json::Writer;
 
 /// Lists all models.
 pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response {
     let dialect = dialect_of(request.headers());
-    let names = names(&ingress.gateway.setup());
+    let models = models(&ingress.gateway.setup());
     let mut writer = Writer::new();
     writer.begin_object();
     if dialect != Dialect::Messages {
@@ -23,7 +23,7 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
     }
     writer.key("data");
     writer.begin_array();
-    names.iter().for_each(|name| write(&mut writer, dialect, name));
+    models.iter().for_each(|(name, window)| write(&mut writer, dialect, name, *window));
     writer.end_array();
     if is_codex(request.headers()) {
         // Codex looks for its own catalogue; an empty one leaves it with what it knows itself.
@@ -31,8 +31,8 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
     }
     if dialect == Dialect::Messages {
         writer.field_bool("has_more", false);
-        write_end(&mut writer, "first_id", names.first());
-        write_end(&mut writer, "last_id", names.last());
+        write_end(&mut writer, "first_id", models.keys().next());
+        write_end(&mut writer, "last_id", models.keys().next_back());
     }
     writer.end_object();
     json(writer)
@@ -41,12 +41,13 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
 /// Shows one model.
 pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
     let dialect = dialect_of(request.headers());
-    if !names(&ingress.gateway.setup()).contains(&id) {
+    let models = models(&ingress.gateway.setup());
+    let Some(window) = models.get(&id) else {
         let message = format!("no backend lists a model called `{id}`");
         return reject(dialect, &own(FailureKind::NotFound, "throughline_no_such_model", message));
-    }
+    };
     let mut writer = Writer::new();
-    write(&mut writer, dialect, &id);
+    write(&mut writer, dialect, &id, *window);
     json(writer)
 }
 
@@ -55,33 +56,45 @@ pub fn dialect_of(headers: &HeaderMap) -> Dialect {
     if headers.contains_key("anthropic-version") { Dialect::Messages } else { Dialect::Chat }
 }
 
-/// Returns the names that a client may ask for: those that backends know, and each under its backend.
-fn names(setup: &Setup) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// Returns the models that a client may ask for, with their windows where those are known: each one under its own
+/// name, and under its backend.
+fn models(setup: &Setup) -> BTreeMap<String, Option<u64>> {
+    let mut models = BTreeMap::new();
     let listings = setup.listings();
     for backend in &setup.config.backends {
+        let window = backend.context_window;
         let mapped = backend.models.iter().map(|rule| &rule.pattern).filter(|pattern| !pattern.contains('*'));
         let listed = listings.get(&backend.name).into_iter().flatten();
         for model in backend.default_model.iter().chain(mapped).chain(listed) {
-            names.insert(model.to_string());
-            names.insert(format!("{}/{model}", backend.name));
+            models.insert(format!("{}/{model}", backend.name), window);
+            // Several backends may answer to the bare name: what fits the smallest window fits them all.
+            let shared = models.entry(model.to_string()).or_insert(window);
+            *shared = (*shared).into_iter().chain(window).min();
         }
     }
-    names
+    models
 }
 
-fn write(writer: &mut Writer, dialect: Dialect, name: &str) {
+fn write(writer: &mut Writer, dialect: Dialect, name: &str, window: Option<u64>) {
     writer.begin_object();
     if dialect == Dialect::Messages {
         writer.field_str("type", "model");
         writer.field_str("id", name);
         writer.field_str("display_name", name);
         writer.field_str("created_at", "1970-01-01T00:00:00Z");
+        if let Some(window) = window {
+            writer.field_uint("max_input_tokens", window);
+        }
     } else {
         writer.field_str("id", name);
         writer.field_str("object", "model");
         writer.field_uint("created", 0);
         writer.field_str("owned_by", "throughline");
+        // OpenRouter and vLLM's followers say it one way, Groq and its followers the other.
+        if let Some(window) = window {
+            writer.field_uint("context_length", window);
+            writer.field_uint("context_window", window);
+        }
     }
     writer.end_object();
 }

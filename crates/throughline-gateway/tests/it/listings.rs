@@ -51,6 +51,26 @@ async fn a_model_that_a_backend_lists_leads_to_it() {
 }
 
 #[tokio::test]
+async fn a_model_is_offered_with_its_window() {
+    let mut large = listing("large", &["shared"]);
+    large.lines = "context_window = 200000\n";
+    let mut small = listing("small", &["shared"]);
+    small.lines = "context_window = 32000\n";
+    let house = House::new(vec![large, small, listing("unknown", &["mystery"])]).await;
+    ask_who_is_due(&house.gateway).await;
+    let one = async |name: &str| get(&house, &format!("/v1/models/{name}")).await;
+    let large = one("large%2Fshared").await;
+    assert_eq!((&large["context_length"], &large["context_window"]), (&json!(200_000), &json!(200_000)));
+    assert_eq!(one("shared").await["context_length"], 32_000, "what fits whoever answers to it");
+    assert_eq!(one("mystery").await.get("context_length"), None);
+    let messages = reqwest::Client::new().get(format!("{}/v1/models/small%2Fshared", house.url));
+    let shown =
+        messages.header("anthropic-version", "2023-06-01").send().await.unwrap().text().await.unwrap();
+    assert!(shown.contains(r#""max_input_tokens":32000"#), "{shown}");
+    house.stop().await;
+}
+
+#[tokio::test]
 async fn nobody_is_asked_twice_in_a_row() {
     let mut closed = listing("closed", &[]);
     closed.options.key = Some("secret".to_owned());
