@@ -5,10 +5,13 @@
 //! same session, so they count as conversations of their own.
 
 use http::HeaderMap;
-use throughline_core::{Ask, Entry, Kind, Side, Text};
+use throughline_core::{Ask, ConversationId, Entry, Kind, Side, Text};
 
 /// The header by which a client names a conversation itself.
 pub const CONVERSATION_HEADER: &str = "x-throughline-conversation";
+
+/// The header by which a client says that a request is a question on the side, such as one for a title or a summary.
+pub const SIDE_HEADER: &str = "x-throughline-side";
 
 /// Returns the mark under which the history keeps what a client says about a conversation as such.
 #[must_use]
@@ -46,14 +49,30 @@ pub fn claim(headers: &HeaderMap, ask: &Ask) -> Claim {
     let text = |name: &str| {
         headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty())
     };
-    if let Some(id) = text(CONVERSATION_HEADER) {
-        return Claim::Explicit(id.into());
+    let named = text(CONVERSATION_HEADER).map(Text::from);
+    if is_said_to_be_side(headers) {
+        let beside = named.or_else(|| session(headers)).unwrap_or_default();
+        return Claim::Side(format!("{beside}{SIDE}").into());
+    }
+    if let Some(id) = named {
+        return Claim::Explicit(id);
     }
     if let Some(session) = session(headers).filter(|_| is_side_question(ask)) {
         return Claim::Side(format!("{session}{SIDE}").into());
     }
     let cache_key = || ask.settings.cache_key.as_ref().map(|key| Text::from(format!("cache-key:{key}")));
     session(headers).or_else(cache_key).map_or(Claim::Nothing, Claim::Key)
+}
+
+/// Returns the conversation beside which a client says that it asks: whoever answers there answers this as well.
+#[must_use]
+pub fn asked_beside(headers: &HeaderMap) -> Option<ConversationId> {
+    let named = text(headers, CONVERSATION_HEADER).filter(|_| is_said_to_be_side(headers))?;
+    Some(ConversationId::new(named))
+}
+
+fn is_said_to_be_side(headers: &HeaderMap) -> bool {
+    text(headers, SIDE_HEADER) == Some("true")
 }
 
 /// What the key of a session's questions on the side ends with.
@@ -129,6 +148,17 @@ mod tests {
         check(&session, offered, &key("opencode:s"));
         check(&session, r#"{"input":"a","previous_response_id":"r"}"#, &key("opencode:s"));
         check(&[], r#"{"input":"a","prompt_cache_key":"k"}"#, &key("cache-key:k"));
+    }
+
+    #[test]
+    fn a_client_can_say_that_a_question_is_on_the_side() {
+        let named = [("x-throughline-conversation", "mine"), ("x-throughline-side", "true")];
+        check(&named, WORK, &Claim::Side("mine#side".into()));
+        let session = [("x-session-id", "s"), ("x-throughline-side", "true")];
+        check(&session, WORK, &Claim::Side("opencode:s#side".into()));
+        check(&[("x-throughline-side", "true")], WORK, &Claim::Side("#side".into()));
+        let unsaid = [("x-throughline-conversation", "mine"), ("x-throughline-side", "false")];
+        check(&unsaid, WORK, &Claim::Explicit("mine".into()));
     }
 
     #[test]

@@ -445,7 +445,8 @@ fn routed(
     conversation: &ConversationId,
 ) -> Result<Route, Failure> {
     let everywhere = switch::of(standing, &Scope::Everywhere);
-    let conversation = switch::of(standing, &Scope::Conversation(conversation.clone()));
+    let switched = identity::asked_beside(headers).unwrap_or_else(|| conversation.clone());
+    let conversation = switch::of(standing, &Scope::Conversation(switched));
     let asked = Asked {
         model,
         backend: headers.get(BACKEND_HEADER).and_then(|value| value.to_str().ok()),

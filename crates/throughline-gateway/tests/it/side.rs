@@ -53,3 +53,43 @@ async fn counting_tokens_leaves_no_trace() {
     assert!(listed.items.is_empty(), "{listed:?}");
     house.stop().await;
 }
+
+#[tokio::test]
+async fn a_client_says_itself_that_a_summary_is_on_the_side() {
+    let house = House::new(vec![Room::new("a", Dialect::Responses), Room::new("b", Dialect::Messages)]).await;
+    let mut client = Client::new(&house.url, Dialect::Responses);
+    client.headers = vec![("x-throughline-conversation", "editor-1".to_owned())];
+    client.say("Please read the file a.txt");
+    let answer = client.ask("a").await;
+    client.result(&answer.calls(Dialect::Responses)[0].id, "alpha");
+    client.ask("a").await;
+    // The whole history comes again, with tools, to be put into words.
+    let mut summary = Client::new(&house.url, Dialect::Responses);
+    summary.headers = [client.headers.clone(), vec![("x-throughline-side", "true".to_owned())]].concat();
+    summary.history.clone_from(&client.history);
+    summary.say("Summarize the conversation in <summary> tags.");
+    let side = summary.ask("b").await;
+    assert_eq!(side.status, 200, "{}", side.raw);
+    assert_ne!(side.header("x-throughline-conversation"), "editor-1");
+    assert!(!side.header("x-throughline-report").contains("handover"), "{:?}", side.headers);
+    // Whoever answers the conversation answers beside it.
+    let switch = reqwest::Client::new().put(format!("{}/api/conversations/editor-1/backend", house.url));
+    assert_eq!(switch.body(r#"{"backend":"b"}"#).send().await.unwrap().status(), 200);
+    let mut body = summary.body("b");
+    body.as_object_mut().unwrap().remove("model");
+    assert_eq!(summary.post(&body).await.header("x-throughline-backend"), "b");
+    let back = reqwest::Client::new().put(format!("{}/api/conversations/editor-1/backend", house.url));
+    assert_eq!(back.body(r#"{"backend":null}"#).send().await.unwrap().status(), 200);
+    client.say("Go on.");
+    let answer = client.ask("a").await;
+    assert_eq!(answer.header("x-throughline-conversation"), "editor-1");
+    assert!(
+        !answer.header("x-throughline-report").contains("handover"),
+        "the summary's backend took nothing over"
+    );
+    let listed = house.gateway.history.conversations(Conversations::All(Paging::first(9))).await.unwrap();
+    let mut ways: Vec<String> = listed.items.iter().map(|each| each.identified.to_string()).collect();
+    ways.sort();
+    assert_eq!(ways, ["header", "questions on the side"]);
+    house.stop().await;
+}
