@@ -9,7 +9,7 @@ use super::calls::{is_loose, is_sendable, write_call};
 use super::content::{Holder, write_content, write_result};
 use super::extras::own;
 use super::vocabulary::{Closed, vocabulary};
-use crate::json::Writer;
+use crate::json::{Document, Writer};
 use crate::segment::{Segment, segments, verbatim};
 use std::sync::Arc;
 use throughline_core::outcome::marked;
@@ -82,6 +82,7 @@ impl<'r> Taker<'r> {
         let envelope = message.first().and_then(|entry| entry.envelope.as_ref());
         let is_known = |closed: Closed| envelope.is_none_or(|(of, _)| closed.knows_all(&of.wire.text));
         !lacks_reasoning
+            && !lists_no_calls(message)
             && message.iter().all(|entry| self.takes_entry(entry))
             && self.closed.is_none_or(is_known)
     }
@@ -94,6 +95,16 @@ impl<'r> Taker<'r> {
         };
         fits && (self.loose_stay || !is_loose(entry))
     }
+}
+
+/// Says whether a message has a list of calls with none in it, which providers refuse and some clients write.
+fn lists_no_calls(message: &[Entry]) -> bool {
+    let envelope = message.first().and_then(|entry| entry.envelope.as_ref());
+    let text = envelope.map_or("", |(envelope, _)| envelope.wire.text.as_str());
+    text.contains("\"tool_calls\"")
+        && Document::parse(text).is_ok_and(|document| {
+            document.root().field("tool_calls").is_some_and(|calls| calls.items().next().is_none())
+        })
 }
 
 /// Says whether the content of a result can go out as it came.
@@ -178,6 +189,10 @@ impl Messages<'_> {
         if self.target.takes_segment(segment) {
             let texts = segment.messages().filter_map(|message| verbatim(message, Dialect::Chat));
             return texts.for_each(|text| self.writer.raw(text));
+        }
+        for message in segment.messages().filter(|message| lists_no_calls(message)) {
+            let place = message.first().and_then(|entry| entry.place);
+            self.report.entry(Action::Repaired, place, "it had a list of calls with none in it");
         }
         if self.rules.alternate || segment.entries.iter().any(is_call) {
             self.assistant(segment.entries);

@@ -91,9 +91,16 @@ impl<'w> ItemWriter<'w> {
             Kind::Returned(returned) => returned.item_id.clone(),
             _ => Some(wire.text.clone()),
         };
-        match key.filter(|key| !self.sent.insert(key.clone())).and_then(|_| without_id(&wire.text)) {
-            Some(anonymous) => {
-                self.report.entry(Action::Repaired, entry.place, "an item of this id came before");
+        let came_before = key.is_some_and(|key| !self.sent.insert(key));
+        let problem = if came_before {
+            Some("an item of this id came before")
+        } else {
+            has_foreign_id(&entry.kind, &wire.text)
+                .then_some("its id is not one that a server of this dialect gives")
+        };
+        match problem.and_then(|problem| Some((problem, without_id(&wire.text)?))) {
+            Some((problem, anonymous)) => {
+                self.report.entry(Action::Repaired, entry.place, problem);
                 self.writer.raw(&anonymous);
             }
             None => self.writer.raw(&wire.text),
@@ -234,6 +241,23 @@ impl<'w> ItemWriter<'w> {
         self.writer.begin_object();
         self.writer.field_str("type", tag);
     }
+}
+
+/// Says whether a message, a call or a result has an id that the provider would refuse: clients that keep the history
+/// themselves number their items as they like. Those of reasoning stay, since reasoning is nothing without its id.
+fn has_foreign_id(kind: &Kind, item: &str) -> bool {
+    let (prefix, id) = match kind {
+        Kind::Said(_) if item.contains("\"id\"") => ("msg", id_of(item)),
+        Kind::Called(call) if matches!(call.input, Input::Arguments(_)) => ("fc", call.item_id.clone()),
+        Kind::Returned(returned) if !returned.freeform => ("fc", returned.item_id.clone()),
+        _ => return false,
+    };
+    let is_own = |id: &str| id.split_once('_').is_some_and(|(head, _)| head.starts_with(prefix));
+    id.is_some_and(|id| !is_own(&id))
+}
+
+fn id_of(item: &str) -> Option<Text> {
+    Document::parse(item).ok()?.root().field("id")?.as_text()
 }
 
 /// Returns an item without its id, if it has one: the provider takes each id only once.
