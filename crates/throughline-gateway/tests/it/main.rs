@@ -44,5 +44,6 @@ mod summaries;
 mod traces;
 mod turns;
 mod unwritable;
+mod vscode;
 mod ways;
 mod websocket;
