@@ -23,6 +23,13 @@ await build({
 if (process.argv.includes("--vsix")) {
   copyFileSync(join(here, "../../LICENSE-MIT"), join(here, "LICENSE"));
   const vsce = join(here, "node_modules/@vscode/vsce/vsce");
-  const options = ["--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", "throughline.vsix"];
+  const options = [
+    "--no-dependencies",
+    "--no-rewrite-relative-links",
+    "--allow-missing-repository",
+    "--skip-license",
+    "--out",
+    "throughline.vsix",
+  ];
   execFileSync(process.execPath, [vsce, "package", ...options], { cwd: here, stdio: "inherit" });
 }

@@ -12,11 +12,16 @@ pub enum Agent {
     Codex,
     /// opencode.
     Opencode,
+    /// The chat of VS Code, whose sessions can be read and not written.
+    VsCode,
 }
 
 impl Agent {
-    /// All of them, in a fixed order.
-    pub const ALL: [Self; 3] = [Self::ClaudeCode, Self::Codex, Self::Opencode];
+    /// All whose sessions can be read, in a fixed order.
+    pub const ALL: [Self; 4] = [Self::ClaudeCode, Self::Codex, Self::Opencode, Self::VsCode];
+
+    /// Those that go on with a session that was written for them.
+    pub const WRITABLE: [Self; 3] = [Self::ClaudeCode, Self::Codex, Self::Opencode];
 
     /// Returns the name that users write.
     #[must_use]
@@ -25,6 +30,7 @@ impl Agent {
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
             Self::Opencode => "opencode",
+            Self::VsCode => "vscode",
         }
     }
 
@@ -40,6 +46,7 @@ impl Agent {
         match self {
             Self::ClaudeCode | Self::Opencode => Dialect::Messages,
             Self::Codex => Dialect::Responses,
+            Self::VsCode => Dialect::Chat,
         }
     }
 
@@ -50,6 +57,7 @@ impl Agent {
         match self {
             Self::ClaudeCode | Self::Opencode => 150_000,
             Self::Codex => 200_000,
+            Self::VsCode => 96_000,
         }
     }
 
@@ -60,6 +68,7 @@ impl Agent {
             Self::ClaudeCode => ("claude", "--resume"),
             Self::Codex => ("codex", "resume"),
             Self::Opencode => ("opencode", "--session"),
+            Self::VsCode => ("code", "chat"),
         };
         [program.to_owned(), how.to_owned(), session.to_owned()]
     }

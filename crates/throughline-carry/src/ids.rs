@@ -7,7 +7,7 @@ use crate::{Agent, Millis};
 #[must_use]
 pub fn session_id(agent: Agent, of: &str, at: Millis) -> String {
     match agent {
-        Agent::ClaudeCode => uuid(of, "session"),
+        Agent::ClaudeCode | Agent::VsCode => uuid(of, "session"),
         Agent::Codex => uuid_of_time(of, at),
         Agent::Opencode => opencode_id("ses", of, at, 0),
     }

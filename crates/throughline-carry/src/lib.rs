@@ -26,6 +26,7 @@ mod opencode;
 mod reader;
 mod session;
 mod tools;
+mod vscode;
 mod write;
 
 pub use agent::Agent;

@@ -1,6 +1,6 @@
 //! One door to the formats: whoever holds an [`Agent`] calls these and matches on nothing.
 
-use crate::{Agent, Contents, Damage, Facts, Piece, claude_code, codex, mend, opencode};
+use crate::{Agent, Contents, Damage, Facts, Piece, claude_code, codex, mend, opencode, vscode};
 
 /// Reads a session line by line.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl SessionReader {
         let format = match agent {
             Agent::ClaudeCode => Format::ClaudeCode(Box::default()),
             Agent::Codex => Format::Codex(codex::Reader::default()),
-            Agent::Opencode => return None,
+            Agent::Opencode | Agent::VsCode => return None,
         };
         Some(Self { facts: Facts::default(), format })
     }
@@ -48,16 +48,22 @@ impl SessionReader {
     }
 }
 
-/// Reads a session that is one JSON document: opencode's, or the oldest of Codex. What of it is damaged is named, and
+/// Reads a session that is one JSON document: opencode's, VS Code's, or the oldest of Codex. What of it is damaged is named, and
 /// the rest is read.
 ///
 /// # Errors
 /// When it is no such document.
 pub fn read_document(agent: Agent, text: &str) -> Result<Contents, Damage> {
-    let (document, damaged) = mend::document(text)?;
+    let (replayed, mut damaged) = match agent {
+        Agent::VsCode => vscode::replay(text),
+        _ => (text.to_owned(), Vec::new()),
+    };
+    let (document, mended) = mend::document(&replayed)?;
+    damaged.extend(mended);
     let mut contents = Contents { damaged, ..Contents::default() };
     match agent {
         Agent::Opencode => opencode::read(&document, &mut contents)?,
+        Agent::VsCode => vscode::read(&document, &mut contents)?,
         Agent::Codex => codex::read_document(&document, &mut contents)?,
         Agent::ClaudeCode => return Err(Damage("a session of claude-code is read line by line".to_owned())),
     }

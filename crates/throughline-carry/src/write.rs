@@ -30,6 +30,8 @@ pub fn write_session(agent: Agent, header: &Header, entries: &[Written]) -> Stri
         Agent::ClaudeCode => claude_code::write(header, entries),
         Agent::Codex => codex::write(header, entries),
         Agent::Opencode => opencode::write(header, entries),
+        // Nobody could go on with it; see `Agent::WRITABLE`.
+        Agent::VsCode => String::new(),
     }
 }
 
@@ -42,7 +44,7 @@ pub fn file_name(agent: Agent, header: &Header) -> String {
             let time = moment::iso(header.started)[..19].replace(':', "-");
             format!("{}/rollout-{time}-{}.jsonl", moment::date_path(header.started), header.id)
         }
-        Agent::Opencode => format!("{}.json", header.id),
+        Agent::Opencode | Agent::VsCode => format!("{}.json", header.id),
     }
 }
 

@@ -1,6 +1,7 @@
 /** The extension in a real VS Code, over simulated backends of all three dialects. */
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
@@ -31,7 +32,7 @@ before(async () => {
     consumer: join(here, "consumer"),
     home: join(lab, "run/editor"),
     settings: { "throughline.url": stack.url, "throughline.program": launcher.file },
-    models: customEndpoints(stack.url),
+    models: customEndpoints(),
   });
   ({ editor, page } = opened);
   await until("the models", async () => (await models()).length > 0);
@@ -46,13 +47,15 @@ after(async () => {
 
 const picture = (name) => page.screenshot({ path: join(pictures, `${name}.png`) });
 
-/** What a user writes for the editor's own way to reach the gateway. */
-function customEndpoints(url) {
+/** What `throughline env vscode` says belongs into the editor's file, and the same for the other dialects. */
+function customEndpoints() {
+  const printed = execFileSync(stack.program, ["env", "vscode", "--config", stack.config], { encoding: "utf8" });
+  const [group] = JSON.parse(printed.replace(/^\/\/.*$/gm, ""));
+  const [model] = group.models;
   const paths = { responses: "responses", messages: "messages", "chat-completions": "chat/completions" };
   return Object.entries(paths).map(([apiType, path]) => {
-    const limits = { maxInputTokens: 128_000, maxOutputTokens: 16_000 };
-    const model = { id: apiType, name: apiType, url: `${url}/v1/${path}`, toolCalling: true, vision: true, ...limits };
-    return { name: `Throughline ${apiType}`, vendor: "customendpoint", apiType, models: [model] };
+    const url = model.url.replace("/responses", `/${path}`);
+    return { ...group, name: `Custom ${apiType}`, apiType, models: [{ ...model, id: apiType, name: apiType, url }] };
   });
 }
 

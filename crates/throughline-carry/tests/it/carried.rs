@@ -138,7 +138,7 @@ fn what_is_not_for_the_other_agent_is_left_out_and_reported() {
 fn a_summary_hides_what_came_before_in_the_other_agents_own_way() {
     let summary = Entry::new(Kind::Summarised(Summary { text: "so far".into(), covers: 1 }));
     let history = told(vec![Entry::said(Role::User, "go"), summary, Entry::said(Role::User, "on")]);
-    for agent in Agent::ALL {
+    for agent in Agent::WRITABLE {
         let (there, _) = carried(&history, agent);
         assert_eq!(story(&there), ["User: go", "summary of 1: so far", "User: on"], "{agent}");
     }
@@ -153,7 +153,7 @@ fn pictures_in_results_arrive() {
         call("a", "Read", r#"{"file_path":"/a.png"}"#),
         returned("a", Outcome::Ok, vec![Part::text("a picture"), image]),
     ]);
-    for agent in Agent::ALL {
+    for agent in Agent::WRITABLE {
         let (there, _) = carried(&history, agent);
         let media =
             there.iter().filter_map(|told| told.entry.as_return()).flat_map(|returned| &returned.parts);
@@ -214,7 +214,7 @@ proptest! {
     fn every_pair_survives_the_way_there_and_back(history in history()) {
         let expected = as_claude_code(&history);
         prop_assert_eq!(expected.len(), pairs(&history).len());
-        for agent in Agent::ALL {
+        for agent in Agent::WRITABLE {
             let (there, _) = carried(&history, agent);
             let results = |pairs: Vec<(String, Option<String>)>| pairs.into_iter().map(|pair| pair.1).collect::<Vec<_>>();
             prop_assert_eq!(results(pairs(&there)), results(pairs(&history)));
@@ -283,7 +283,7 @@ fn a_digest_that_a_plan_put_in_hides_nothing() {
     let digest = Entry::new(Kind::Summarised(Summary { text: "3 calls".into(), covers: 6 }));
     let mut history = told(vec![Entry::said(Role::User, "go"), digest, Entry::said(Role::Assistant, "on")]);
     history[1].number = None;
-    for agent in Agent::ALL {
+    for agent in Agent::WRITABLE {
         let (there, _) = carried(&history, agent);
         let story = story(&there);
         assert!(!story.iter().any(|line| line.starts_with("summary")), "{agent}: {story:?}");

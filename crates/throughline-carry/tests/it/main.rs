@@ -9,3 +9,4 @@ mod forms;
 mod interchange;
 mod opencode;
 mod sessions;
+mod vscode;

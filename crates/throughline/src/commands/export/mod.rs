@@ -343,6 +343,7 @@ const fn version(agent: Agent) -> Text {
         Agent::ClaudeCode => "2.1.197",
         Agent::Codex => "0.166.0",
         Agent::Opencode => "1.18.33",
+        Agent::VsCode => "1.139.1",
     })
 }
 

@@ -58,7 +58,30 @@ pub fn home(agent: Agent) -> Option<PathBuf> {
         Agent::Opencode => {
             Some(variable("XDG_DATA_HOME").or_else(|| below(".local/share"))?.join("opencode"))
         }
+        Agent::VsCode => editors().into_iter().next(),
     }
+}
+
+/// Returns the folders in which VS Code and its kin keep what belongs to the user, whether they are there or not.
+fn editors() -> Vec<PathBuf> {
+    const NAMES: [&str; 3] = ["Code", "Code - Insiders", "VSCodium"];
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let user = std::env::home_dir();
+    let below = |folder: &str| user.as_ref().map(|user| user.join(folder));
+    let usual = if cfg!(target_os = "macos") {
+        below("Library/Application Support")
+    } else if cfg!(windows) {
+        variable("APPDATA")
+    } else {
+        variable("XDG_CONFIG_HOME").or_else(|| below(".config"))
+    };
+    let desktop = variable("VSCODE_APPDATA").or(usual);
+    let mut folders: Vec<PathBuf> =
+        desktop.iter().flat_map(|data| NAMES.map(|name| data.join(name).join("User"))).collect();
+    // Those that run on a server.
+    folders
+        .extend([".vscode-server/data/User", ".local/share/code-server/User"].into_iter().filter_map(below));
+    folders
 }
 
 /// Returns the sessions of an agent. One that was never used has none.
@@ -70,10 +93,25 @@ pub fn sessions(agent: Agent) -> Sessions {
             Err(error) => Sessions { found: Vec::new(), missed: Some(error) },
         },
         Agent::Opencode => super::opencode::sessions(&home),
+        Agent::VsCode => in_editors(),
     };
     sessions
         .found
         .sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.place.name().cmp(&b.place.name())));
+    sessions
+}
+
+/// Returns the sessions of all editors: each workspace has its own, and so have windows without one.
+fn in_editors() -> Sessions {
+    let mut sessions = Sessions::default();
+    for folder in editors() {
+        for below in ["workspaceStorage", "globalStorage"] {
+            match files(Agent::VsCode, &folder.join(below)) {
+                Ok(found) => sessions.found.extend(found),
+                Err(error) => sessions.missed = Some(error),
+            }
+        }
+    }
     sessions
 }
 
@@ -185,6 +223,12 @@ fn is_session(agent: Agent, path: &Path) -> bool {
         Agent::ClaudeCode => name.ends_with(".jsonl"),
         Agent::Codex => name.starts_with("rollout-") && (name.ends_with(".jsonl") || name.ends_with(".json")),
         Agent::Opencode => name.ends_with(".json"),
+        Agent::VsCode => {
+            let folder = path.parent().and_then(Path::file_name);
+            let is_kept =
+                ["chatSessions", "emptyWindowChatSessions"].iter().any(|kept| folder == Some(kept.as_ref()));
+            is_kept && (name.ends_with(".json") || name.ends_with(".jsonl"))
+        }
     }
 }
 

@@ -107,7 +107,7 @@ fn of_agents(
     };
     if found.is_empty() {
         return Err(CommandError::no("there is no session to import")
-            .hint("CLAUDE_CONFIG_DIR, CODEX_HOME and XDG_DATA_HOME say where agents keep theirs; a path works as well"));
+            .hint("CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME and VSCODE_APPDATA say where agents keep theirs; a path works as well"));
     }
     import_all(&found, asked.all, args)
 }

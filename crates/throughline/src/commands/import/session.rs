@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use throughline_carry::{
     Agent, Contents, Damage, Facts, Millis, Piece, SessionReader, read_body, read_document,
 };
-use throughline_core::{ConversationId, Dialect};
+use throughline_core::{ConversationId, Dialect, Text};
 use throughline_store::History;
 use throughline_wire::json::Document;
 
@@ -59,7 +59,7 @@ pub fn facts(found: &Found) -> Result<Facts, CommandError> {
     let Some((mut reader, path)) = line_reader(found) else {
         let (text, _) = opencode::document(&found.place)?;
         return read_document(found.agent, &text)
-            .map(|contents| contents.facts)
+            .map(|contents| in_workspace(contents.facts, found))
             .map_err(|error| unreadable(found, &error));
     };
     let mut lines = Lines::open(path)?;
@@ -93,6 +93,7 @@ pub async fn import(history: Arc<dyn History>, found: &Found, bar: &Bar) -> Resu
             let contents = read_document(found.agent, &text).map_err(|error| unreadable(found, &error))?;
             let Contents { facts, pieces, damaged } = contents;
             flaws.extend(damaged.into_iter().map(Flaw::Part));
+            let facts = in_workspace(facts, found);
             let read = Whole { facts, pieces, text, source: found.place.name(), at: millis(found.modified) };
             let imported = whole(history, Origin::Agent(found.agent), read).await?;
             Ok(Imported { flaws, ..imported })
@@ -247,6 +248,20 @@ fn named(facts: Facts, path: &Path) -> Facts {
     Facts { id, ..facts }
 }
 
+/// Gives a session of VS Code the folder that its workspace is: that is kept beside the sessions of the workspace.
+fn in_workspace(facts: Facts, found: &Found) -> Facts {
+    let Place::File(path) = &found.place else { return facts };
+    if found.agent != Agent::VsCode {
+        return facts;
+    }
+    let workspace = path.parent().and_then(Path::parent).map(|storage| storage.join("workspace.json"));
+    let described = workspace.and_then(|file| std::fs::read_to_string(file).ok());
+    let document = described.and_then(|text| Document::parse(text).ok());
+    let folder = document.and_then(|document| document.root().field("folder")?.as_text());
+    let cwd = folder.and_then(|folder| folder.strip_prefix("file://").map(Text::from));
+    Facts { cwd: facts.cwd.or(cwd), ..facts }
+}
+
 fn unreadable(found: &Found, error: &Damage) -> CommandError {
     CommandError::bad_input(format!("{}: {error}", found.place.name()))
 }
@@ -265,6 +280,9 @@ pub fn recognised(path: &Path) -> Result<Option<Kind>, CommandError> {
         let (root, has) = (document.root(), |name: &str| document.root().field(name).is_some());
         if root.field("type").is_some_and(|kind| kind.is_str("throughline")) {
             return Ok(Some(Kind::Interchange));
+        }
+        if has("kind") && has("v") || has("requests") && has("sessionId") {
+            return Ok(Some(Kind::Agent(Agent::VsCode)));
         }
         if has("sessionId") || has("parentUuid") {
             return Ok(Some(Kind::Agent(Agent::ClaudeCode)));
