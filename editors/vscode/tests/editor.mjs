@@ -1,7 +1,8 @@
 /** A real VS Code for tests: code-server with our extension installed, opened in a headless Chromium. */
 
 import { spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
@@ -38,13 +39,12 @@ const SETTINGS = {
 
 /** Installs the extension in an editor of its own, and opens it. */
 export async function openEditor({ node, codeServer, browser, vsix, consumer, home, settings, models }) {
-  const folder = join(home, "workspace");
+  const folder = mkdtempSync(join(tmpdir(), "notes-"));
   const extensions = join(home, "extensions");
   const portFile = join(home, "consumer-port");
   rmSync(home, { recursive: true, force: true });
   mkdirSync(join(home, "user/User"), { recursive: true });
   mkdirSync(extensions, { recursive: true });
-  mkdirSync(folder, { recursive: true });
   mkdirSync(join(home, "user/Machine"), { recursive: true });
   writeFileSync(join(home, "user/User/settings.json"), JSON.stringify(SETTINGS));
   writeFileSync(join(home, "user/Machine/settings.json"), JSON.stringify(settings));
@@ -74,6 +74,7 @@ export async function openEditor({ node, codeServer, browser, vsix, consumer, ho
   );
   for (const stream of [server.stdout, server.stderr]) stream.on("data", (chunk) => log.push(chunk.toString()));
   const close = () => {
+    rmSync(folder, { recursive: true, force: true });
     // The server and the extension hosts that it started are one group.
     try {
       process.kill(-server.pid, "SIGKILL");

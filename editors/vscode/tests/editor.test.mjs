@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { openEditor, until } from "./editor.mjs";
@@ -453,4 +453,21 @@ test("the editor's own custom endpoints work over every dialect", async () => {
     assert.ok(all.every(({ status }) => status === 200));
     assert.equal(pairsOf("messages", all.at(-1).request).length, 2, type);
   }
+});
+
+test("what the editor kept of its chats can be imported", async () => {
+  const data = join(lab, "run/appdata");
+  rmSync(data, { recursive: true, force: true });
+  mkdirSync(join(data, "Code"), { recursive: true });
+  symlinkSync(join(opened.home, "user/User"), join(data, "Code/User"));
+  const options = { encoding: "utf8", env: { ...process.env, VSCODE_APPDATA: data, HOME: data } };
+  const run = (...given) => execFileSync(stack.program, ["--data", join(data, "history"), ...given], options);
+  // The editor writes a session a while after its last turn.
+  const imported = await until("the session on disk", () => {
+    const said = run("import", "vscode", "--all");
+    return /vscode: 4 turns, 4 calls, 4 results/.test(said) && said;
+  });
+  const [, id] = /(\S+) {2}.*vscode: 4 turns/.exec(imported);
+  const pairs = run("show", id, "--view", "pairs");
+  assert.equal(pairs.match(/THROUGHLINE-7/g)?.length >= 4, true, pairs);
 });

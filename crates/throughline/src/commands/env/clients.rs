@@ -181,7 +181,8 @@ fn vscode(gateway: &Gateway<'_>) -> Guide {
          \"responses\",\n    \"models\": [\n{}\n    ]\n  }}\n]\n",
         models.join(",\n"),
     );
-    let path = "chatLanguageModels.json (Chat: Manage Language Models, Add Models, Custom Endpoint, the gear)";
+    let path =
+        "chatLanguageModels.json (Chat: Manage Language Models, Add Models, Custom Endpoint, the gear)";
     let then = match gateway.key {
         Key::Any => "pick the model in the chat; no key is needed".to_owned(),
         _ => "when asked for a key, give it there; pick the model in the chat".to_owned(),
