@@ -2,6 +2,7 @@
 
 use crate::decode::{flag, text};
 use crate::{Agent, Contents, Damage, Facts, Millis, Piece, Spot};
+use std::borrow::Cow;
 use throughline_core::{
     Call, Content, Dialect, Entry, Image, Input, Kind, Media, Origin, Outcome, Part, Return, Role, Summary,
     Text, Thought,
@@ -138,7 +139,7 @@ fn thought(thinking: &Node<'_>) -> Option<Entry> {
     let words = thinking.field("text")?;
     let words: String = match words.as_str() {
         Some(words) => words.into_owned(),
-        None => words.items().filter_map(|words| words.as_str().map(|words| words.into_owned())).collect(),
+        None => words.items().filter_map(|words| words.as_str().map(Cow::into_owned)).collect(),
     };
     let content = vec![Text::from(words)];
     (!content[0].is_empty()).then(|| Entry::new(Kind::Thought(Thought { content, ..Thought::default() })))
