@@ -8,6 +8,7 @@ use super::{Finding, assert_none, root};
 const PURE_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("throughline-carry", &["blake3", "thiserror", "throughline-core", "throughline-wire"]),
     ("throughline-core", &["thiserror"]),
+    ("throughline-models", &[]),
     ("throughline-wire", &["memchr", "thiserror", "throughline-core"]),
 ];
 
@@ -19,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "throughline-carry",
             "throughline-core",
             "throughline-gateway",
+            "throughline-models",
             "throughline-sim",
             "throughline-store",
             "throughline-tokens",
@@ -34,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "throughline-core",
             "throughline-inspector",
+            "throughline-models",
             "throughline-store",
             "throughline-tokens",
             "throughline-tools",
@@ -41,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("throughline-inspector", &[]),
+    ("throughline-models", &[]),
     ("throughline-store", &["throughline-core"]),
     ("throughline-sim", &["throughline-core", "throughline-validate", "throughline-wire"]),
     ("throughline-testkit", &["throughline-validate"]),
