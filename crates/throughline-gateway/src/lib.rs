@@ -7,11 +7,12 @@
 //! to backends, [`gateway`] is what all exchanges share, and [`server`] runs it. [`switch`] changes the backend
 //! at run time, [`connections`] and [`memory`] bound what clients may take, [`view`] is the record as it is shown, [`telemetry`] counts what happens, [`trace`] tells how long
 //! it took, [`probe`] asks a backend what it is, [`listing`] does so in the background, [`verdicts`] are what was
-//! learned about one, and [`gauges`] how its models count. [`background`] holds answers that nobody waits for,
+//! learned about one, [`gauges`] how its models count, and [`bill`] what their tokens cost. [`background`] holds answers that nobody waits for,
 //! [`retelling`] what is being retold by a model, [`drain`] what is waited for before the gateway stops, and
 //! [`privacy`] takes out what is not to be kept. [`turn`] runs a model's tools in a loop, and replays it.
 
 pub mod background;
+pub mod bill;
 pub mod capability;
 pub mod config;
 pub mod connections;

@@ -49,6 +49,16 @@ pub struct Args {
     pub command: Command,
 }
 
+/// Which models to show.
+#[derive(Debug, clap::Args)]
+pub struct ModelsArgs {
+    /// The model, as a client would ask for it
+    pub name: Option<String>,
+    /// List the whole catalogue; with a name, the entries that contain it
+    #[arg(long)]
+    pub all: bool,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -86,6 +96,11 @@ pub enum Command {
     Use(UseArgs),
     /// List the backends: who answers, and what was learned about each
     Backends,
+    /// Show what is known of models: window, limits, prices, and where each figure comes from
+    ///
+    /// Without a name, the models that the configuration names. A name may be BACKEND/MODEL.
+    #[command(after_long_help = examples::MODELS)]
+    Models(ModelsArgs),
     /// Say whether everything is in order, and what to do where it is not
     ///
     /// Looks at the configuration, the history and the backends. Something wrong ends with exit code 1.

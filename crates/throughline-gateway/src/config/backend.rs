@@ -6,12 +6,14 @@ use super::profiles;
 use super::providers::{self, Provider};
 use super::resolve::{Backend, Credential, History, ModelRule, Resolver, Timeouts, list};
 use super::source::listed;
+use super::tools::Prices;
 use super::values::{Choice, Models, TimeLimit};
 use crate::secret::{Secret, SecretRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_core::{Dialect, Rules, Text};
+use throughline_models::Model;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Models that reason may say nothing for minutes.
@@ -56,6 +58,31 @@ pub(super) fn resolve_all(
     backends
 }
 
+/// Returns the window as it is shown: what is written, else what is known of the default model.
+fn shown_window(written: Option<u64>, known: Option<Model>) -> String {
+    match (written, known) {
+        (Some(window), _) => window.to_string(),
+        (None, Some(model)) => format!("{} ({})", model.context_window, known_from(&model)),
+        (None, None) => "unknown".to_owned(),
+    }
+}
+
+/// Returns the prices as they are shown, in the same way.
+fn shown_prices(written: Option<Prices>, known: Option<Model>) -> String {
+    let shown = |input: f64, output: f64| format!("input {input} output {output} per million");
+    match (written, known.and_then(|model| Some((model, model.prices?)))) {
+        (Some(prices), _) => shown(prices.input, prices.output),
+        (None, Some((model, prices))) => {
+            format!("{} ({})", shown(prices.base.input, prices.base.output), known_from(&model))
+        }
+        (None, None) => "unknown".to_owned(),
+    }
+}
+
+fn known_from(model: &Model) -> String {
+    format!("{}, catalogue of {}", model.name, throughline_models::date())
+}
+
 /// Where `context_management` was invented; `auto` takes nobody else to know it.
 const EDIT_CONTEXT: [&str; 2] = ["https://api.anthropic.com/", "https://api.openai.com/"];
 
@@ -94,10 +121,10 @@ impl At<'_, '_> {
         self.note("default_model", default_model.as_deref().unwrap_or("(what was asked for)"));
         let models = self.models(section.models, provider);
         let context_window = section.context_window.map(Into::into);
-        self.note(
-            "context_window",
-            context_window.map_or("unknown".to_owned(), |window: u64| window.to_string()),
-        );
+        let known = default_model
+            .as_deref()
+            .and_then(|model| throughline_models::find(endpoint.as_ref().and_then(providers::at), model));
+        self.note("context_window", shown_window(context_window, known));
         let native_tool_history = section.native_tool_history.unwrap_or_default();
         self.note("native_tool_history", native_tool_history.name());
         let server_state = section.server_state.unwrap_or_default();
@@ -116,14 +143,14 @@ impl At<'_, '_> {
         let timeouts = self.timeouts(&section.timeouts);
         let http2 = section.http2.unwrap_or_default();
         self.note("http2", http2.name());
-        let shown = section.prices.map(|it| format!("input {} output {} per million", it.input, it.output));
-        self.note("prices", shown.as_deref().unwrap_or("unknown"));
+        self.note("prices", shown_prices(section.prices, known));
         let store = section.store.unwrap_or(true);
         self.note("store", store);
         self.note_history(&section.history);
         Some(Backend {
             name: Text::from(name),
             dialect: dialect?,
+            provider: endpoint.as_ref().and_then(providers::at),
             endpoint: endpoint?,
             // A backend that cannot be asked is still one that can be told of.
             credential: credential.or_else(|| lacks.as_ref().map(|_| Credential::None))?,

@@ -11,6 +11,7 @@ mod file;
 mod fixed;
 mod grants;
 pub mod keys;
+mod model;
 mod privacy;
 mod profiles;
 pub mod providers;
@@ -31,6 +32,7 @@ pub use error::{ConfigError, ConfigErrors, Source, Warning};
 pub use file::{FileConfig, ToolRule};
 pub(crate) use fixed::keep_fixed;
 pub use grants::grants;
+pub use model::{FactSource, ModelFact, ModelFacts};
 pub use resolve::{
     Backend, Config, Credential, Effective, Handover, History, Limits, ModelRule, StoreConfig, StoreLocation,
     Timeouts,

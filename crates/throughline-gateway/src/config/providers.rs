@@ -3,6 +3,7 @@
 //! The order is the order of preference: the first one found is the active backend. What `models` lists is
 //! asked of that provider, whichever backend is active.
 
+use super::address::Endpoint;
 use super::source::Surroundings;
 use throughline_core::Dialect;
 
@@ -125,6 +126,17 @@ pub const PROVIDERS: &[Provider] = &[
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.name == name)
+}
+
+/// Returns the name of the provider whose own address this is.
+#[must_use]
+pub fn at(endpoint: &Endpoint) -> Option<&'static str> {
+    let host = endpoint.url()?.host();
+    let is_there = |provider: &&Provider| {
+        Endpoint::parse(provider.base_url)
+            .is_ok_and(|known| known.url().is_some_and(|url| url.host() == host))
+    };
+    PROVIDERS.iter().find(is_there).map(|provider| provider.name)
 }
 
 impl Provider {

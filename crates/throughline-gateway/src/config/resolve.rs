@@ -147,6 +147,8 @@ pub struct Backend {
     pub dialect: Dialect,
     /// Where it is.
     pub endpoint: Endpoint,
+    /// The provider whose own address that is.
+    pub provider: Option<&'static str>,
     /// What it is sent as credentials.
     pub credential: Credential,
     /// What is missing of its secrets, so that it cannot be asked; nothing unless the configuration was loaded to look

@@ -221,14 +221,8 @@ fn tools_servers_and_prices_are_checked() {
     assert_eq!(config.mcp[1].timeout, Some(Duration::from_secs(3)));
     assert_eq!(config.compose.unwrap().backend.as_deref(), Some("a"));
     assert!(loaded(BACKEND).compose.is_none());
-    let usage = throughline_core::Usage {
-        input: 3_000_000,
-        cache_read: 2_000_000,
-        output: 500_000,
-        ..Default::default()
-    };
-    let cost = config.backends[0].prices.unwrap().of(&usage);
-    assert!((cost - 7.0).abs() < 1e-9, "{cost}");
+    let prices = config.backends[0].model_facts("any").prices.unwrap();
+    assert_eq!((prices.value.base.output, prices.source), (8.0, FactSource::Configuration));
     for (bad, word) in [
         ("[[mcp]]\ncommand = \"x\"\n", "needs a name"),
         ("[[mcp]]\nname = \"x\"\n", "`command` or a `url`"),

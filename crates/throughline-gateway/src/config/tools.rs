@@ -8,7 +8,7 @@ use crate::turn::compose::{Compose, GUIDANCE};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
-use throughline_core::{Text, Usage};
+use throughline_core::Text;
 
 /// What the tools of a turn may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,20 +104,6 @@ impl Approve {
             Self::All => "all",
             Self::None => "none",
         }
-    }
-}
-
-impl Prices {
-    /// Returns what so many tokens cost.
-    #[must_use]
-    pub fn of(&self, usage: &Usage) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
-        let million = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
-        let plain = usage.input.saturating_sub(usage.cache_read + usage.cache_written);
-        million(plain, self.input)
-            + million(usage.cache_read, self.cache_read.unwrap_or(self.input))
-            + million(usage.cache_written, self.cache_write.unwrap_or(self.input))
-            + million(usage.output, self.output)
     }
 }
 

@@ -199,7 +199,8 @@ impl Limits {
         let (prompt, reserve) = match settings.budget {
             PromptBudget::Tokens(tokens) => (Some(Tokens(tokens)), Tokens(0)),
             PromptBudget::Auto => {
-                let window = destination.backend.context_window.map(Tokens);
+                let facts = destination.backend.model_facts(&destination.model);
+                let window = facts.context_window.map(|window| Tokens(window.value));
                 (window, window.map_or(Tokens(0), |window| reserve(ask, window)))
             }
         };

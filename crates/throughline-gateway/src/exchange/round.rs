@@ -34,6 +34,8 @@ pub(crate) struct Heard {
     pub attempt: u32,
     /// Who answered.
     pub backend: Text,
+    /// Its model.
+    pub model: Text,
     /// The last entry of it.
     pub after: Option<EntryId>,
     /// What it says, without what the gateway answered itself.
@@ -167,6 +169,7 @@ impl Running {
             exchange: self.recorder.id().clone(),
             attempt: self.recorder.attempts().saturating_sub(1),
             backend: self.destinations[sent.0].backend.name.clone(),
+            model: self.destinations[sent.0].model.clone(),
             after,
             reply: shown.unwrap_or(reply),
         })

@@ -20,7 +20,7 @@ pub use hands::{Done, Hands, Kept};
 pub use note::is_note;
 pub use request::{Manner, image_item, said_item};
 
-use crate::config::Config;
+use crate::bill::Bill;
 use crate::exchange::{self, BACKEND_HEADER, CANCELLED, CONVERSATION_HEADER, Heard, Incoming, Listener};
 use crate::exchange::{Own, Purpose};
 use crate::gateway::{Gateway, mint, now};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use throughline_core::{
     Call, Conclusion, ConversationId, Dialect, Ending, Entry, EntryId, Failure, Frame, Ledger, PairState,
-    Settled, Text, Turn, TurnLimits, TurnStep, Usage,
+    Settled, Text, Turn, TurnLimits, TurnStep,
 };
 use throughline_store::{
     Batch, Entries, ExchangeId, Exchanges, Extension, History, Learned, Locate, Moment, NewConversation,
@@ -140,7 +140,7 @@ pub struct Finished {
     /// How many answers came.
     pub answers: u32,
     /// What the answers took, each with who gave it.
-    pub usage: Vec<(Text, Usage)>,
+    pub usage: Bill,
     /// The last entry of the history.
     pub tip: Option<EntryId>,
 }
@@ -231,7 +231,7 @@ pub async fn drive(
         answers: 0,
         backend: None,
         cancelled_at: None,
-        usage: Vec::new(),
+        usage: Bill::default(),
         note: None,
     };
     driver.begin().await?;
@@ -270,7 +270,7 @@ struct Driver<'d> {
     /// Who answered last.
     backend: Option<Text>,
     cancelled_at: Option<(u32, u32)>,
-    usage: Vec<(Text, Usage)>,
+    usage: Bill,
     /// What the record is told with the first request.
     note: Option<ProviderEvent>,
 }
@@ -430,7 +430,9 @@ impl Driver<'_> {
             ending: &heard.reply.ending,
             whole,
         });
-        self.usage.extend(heard.reply.usage.map(|usage| (heard.backend.clone(), usage)));
+        if let Some(usage) = heard.reply.usage {
+            self.usage.add(&heard.backend, Some(&heard.model), usage);
+        }
         self.latest.clone_from(&heard.after);
         self.last = Some((heard.exchange.clone(), heard.attempt));
         Ok(heard)
@@ -573,12 +575,6 @@ fn headers(task: &Task, (backend, model): (Option<&Text>, Option<&Text>)) -> Hea
 /// Returns what a turn calls itself as a client.
 pub(crate) fn client_of(turn: &str) -> String {
     format!("throughline/{} {turn}", env!("CARGO_PKG_VERSION"))
-}
-
-/// Returns what so many tokens cost at their backends, in US dollars; nothing if a price is not known.
-#[must_use]
-pub fn cost(config: &Config, usage: &[(Text, Usage)]) -> Option<f64> {
-    usage.iter().map(|(backend, usage)| config.backend(backend)?.prices.as_ref().map(|it| it.of(usage))).sum()
 }
 
 /// Returns an id for a turn that nobody has used.

@@ -20,7 +20,7 @@ pub use read::{Listed, Pair, Tools, exchanges, latest_branch, list, pairs};
 pub(crate) use run::write_verdict;
 pub use run::{Told, write_replayed, write_run, write_run_whole};
 pub use seen::{Attempted, Mark, Row, Seen};
-pub use tally::{Run, Tallies, Tally, Used, cost_of};
+pub use tally::{Run, Tallies, Tally, cost_of};
 pub use time::{age, iso, moment};
 
 use throughline_core::{Content, Entry, Kind, Media, Oddity, Outcome, PairState, Part, Role};

@@ -75,7 +75,7 @@ fn write_run_fields(writer: &mut Writer, heading: &Heading, run: &Run, told: &To
     writer.field_uint("exchanges", run.exchanges);
     writer.key("backends");
     writer.begin_array();
-    run.used.backends().for_each(|backend| writer.string(backend));
+    run.used.backends().into_iter().for_each(|backend| writer.string(backend));
     writer.end_array();
     write_usage(writer, "usage", run.used.total());
     write_cost(writer, run.used.cost(config));

@@ -3,13 +3,13 @@
 //! A list of conversations shows what each has taken so far, and must not read every exchange of each for that. What
 //! has been counted once is remembered here, so that only what came since is read.
 
+use crate::bill::Bill;
 use crate::config::Config;
 use crate::retelling::answering;
-use crate::turn;
 use crate::turn::replay::turn_of;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use throughline_core::{ConversationId, EntryId, Text, Usage};
+use throughline_core::{ConversationId, EntryId, Text};
 use throughline_store::{Exchange, ExchangeId, Exchanges, Heading, History, Moment, Paging, StoreError};
 
 /// How many exchanges are read at a time.
@@ -25,7 +25,7 @@ const CUT_OFF_AFTER_MS: i64 = 60 * 60 * 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The tokens that were taken.
-    pub used: Used,
+    pub used: Bill,
     /// The runs, in the order in which they began.
     pub runs: Vec<Run>,
     /// How many exchanges were counted.
@@ -52,12 +52,8 @@ pub struct Run {
     /// How many exchanges it took.
     pub exchanges: u64,
     /// The tokens that were taken.
-    pub used: Used,
+    pub used: Bill,
 }
-
-/// Tokens that were taken, by the backend that answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Used(Vec<(Text, Usage)>);
 
 /// What was counted of conversations so far.
 #[derive(Debug, Default)]
@@ -81,9 +77,9 @@ impl Tally {
 
     fn count(&mut self, exchange: &Exchange) {
         self.exchanges += 1;
-        let used = exchange.usage.and_then(|usage| Some((answering(exchange)?.backend.clone(), usage)));
-        if let Some((backend, usage)) = &used {
-            self.used.add(backend, *usage);
+        let used = exchange.usage.zip(answering(exchange));
+        if let Some((usage, attempt)) = used {
+            self.used.add(&attempt.backend, attempt.model.as_ref(), usage);
         }
         let Some(id) = turn_of(exchange) else { return };
         let at = self.runs.iter().position(|run| *run.id == *id).unwrap_or_else(|| {
@@ -96,7 +92,7 @@ impl Tally {
                 last: exchange.id.clone(),
                 first: self.exchanges,
                 exchanges: 0,
-                used: Used::default(),
+                used: Bill::default(),
             });
             self.runs.len() - 1
         });
@@ -105,34 +101,8 @@ impl Tally {
         run.ended = exchange.ended;
         run.ending.clone_from(&exchange.ending);
         run.last = exchange.id.clone();
-        if let Some((backend, usage)) = &used {
-            run.used.add(backend, *usage);
-        }
-    }
-}
-
-impl Used {
-    /// Returns the backends that answered, in the order in which they first did.
-    pub fn backends(&self) -> impl Iterator<Item = &Text> {
-        self.0.iter().map(|(backend, _)| backend)
-    }
-
-    /// Returns the tokens of all backends together; nothing where none has said what it took.
-    #[must_use]
-    pub fn total(&self) -> Option<Usage> {
-        self.0.iter().map(|(_, usage)| *usage).reduce(Usage::plus)
-    }
-
-    /// Returns what that cost in US dollars, if the prices of all backends that answered are known.
-    #[must_use]
-    pub fn cost(&self, config: &Config) -> Option<f64> {
-        (!self.0.is_empty()).then(|| turn::cost(config, &self.0)).flatten()
-    }
-
-    fn add(&mut self, backend: &Text, usage: Usage) {
-        match self.0.iter_mut().find(|(name, _)| name == backend) {
-            Some((_, so_far)) => *so_far = so_far.plus(usage),
-            None => self.0.push((backend.clone(), usage)),
+        if let Some((usage, attempt)) = used {
+            run.used.add(&attempt.backend, attempt.model.as_ref(), usage);
         }
     }
 }
@@ -202,15 +172,17 @@ async fn since(
 /// Returns what an exchange cost in US dollars, if the prices of its backend are known.
 #[must_use]
 pub fn cost_of(config: &Config, exchange: &Exchange) -> Option<f64> {
-    let backend = answering(exchange)?.backend.clone();
-    turn::cost(config, &[(backend, exchange.usage?)])
+    let attempt = answering(exchange)?;
+    let mut bill = Bill::default();
+    bill.add(&attempt.backend, attempt.model.as_ref(), exchange.usage?);
+    bill.cost(config)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turn::settings;
-    use throughline_core::Dialect;
+    use crate::turn::{self, settings};
+    use throughline_core::{Dialect, Usage};
     use throughline_store::{Attempt, Batch, Conversations, Memory, NewConversation, Write};
 
     const PRICED: &str = "active = \"a\"\n\

@@ -23,6 +23,13 @@ Examples:
   throughline use openai/gpt-5 --conversation 01a1e359191e
   throughline use --clear";
 
+/// Of `models`.
+pub const MODELS: &str = "\
+Examples:
+  throughline models
+  throughline models claude-sonnet-4-5
+  throughline models --all gpt-5";
+
 /// Of `show`.
 pub const SHOW: &str = "\
 Examples:

@@ -14,6 +14,7 @@ pub mod history;
 mod import;
 mod ls;
 mod man;
+mod models;
 mod prune;
 mod replay;
 mod run;
@@ -45,6 +46,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Replay(asked) => replay::run(asked, args),
         Command::Use(asked) => switch::run(asked, args),
         Command::Backends => backends::run(args),
+        Command::Models(asked) => models::run(asked, args),
         Command::Doctor { probe } => doctor::run(*probe, args),
         Command::Env { client, listen } => env::run(client.as_deref(), listen.as_deref(), args),
         Command::Ls { limit, all } => ls::run(*limit, *all, args),

@@ -23,7 +23,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use throughline_core::{Conclusion, Ending, Text};
-use throughline_gateway::turn::{Finished, Watch, cost};
+use throughline_gateway::turn::{Finished, Watch};
 use typed::Typed;
 
 /// Runs one turn.
@@ -101,7 +101,7 @@ async fn turn(
     let finished = session.drive(&task, &mut *watch, cancel.token()).await;
     drop(watch);
     let finished = finished?;
-    let cost = cost(session.config(), &finished.usage).filter(|_| !finished.usage.is_empty());
+    let cost = finished.usage.cost(session.config());
     let summary = Summary::new(&task, &finished, cost);
     if args.json {
         output::print(&frames::finished(&summary))?;

@@ -149,13 +149,12 @@ impl Session {
 impl Summary {
     /// Returns what a turn came to.
     pub fn new(task: &Task, finished: &Finished, cost: Option<f64>) -> Self {
-        let add = |sum: Usage, (_, usage): &(Text, Usage)| sum.plus(*usage);
         Self {
             run: task.id.clone(),
             conversation: task.conversation.clone(),
             conclusion: finished.conclusion.word(),
             calls: finished.calls,
-            usage: finished.usage.iter().fold(Usage::default(), add),
+            usage: finished.usage.total().unwrap_or_default(),
             cost,
         }
     }
