@@ -62,10 +62,13 @@ fn models(setup: &Setup) -> BTreeMap<String, Option<u64>> {
     let mut models = BTreeMap::new();
     let listings = setup.listings();
     for backend in &setup.config.backends {
-        let window = backend.context_window;
-        let mapped = backend.models.iter().map(|rule| &rule.pattern).filter(|pattern| !pattern.contains('*'));
+        // What a client may ask for, and the model of the backend that it gets.
+        let mapped = backend.models.iter().filter(|rule| !rule.pattern.contains('*'));
+        let mapped = mapped.map(|rule| (&rule.pattern, rule.sent.as_ref().unwrap_or(&rule.pattern)));
         let listed = listings.get(&backend.name).into_iter().flatten();
-        for model in backend.default_model.iter().chain(mapped).chain(listed) {
+        let own = backend.default_model.iter().chain(listed).map(|model| (model, model));
+        for (model, sent) in own.chain(mapped) {
+            let window = backend.model_facts(sent).context_window.map(|window| window.value);
             models.insert(format!("{}/{model}", backend.name), window);
             // Several backends may answer to the bare name: what fits the smallest window fits them all.
             let shared = models.entry(model.to_string()).or_insert(window);
