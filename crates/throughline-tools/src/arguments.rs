@@ -195,7 +195,8 @@ fn read_bash(mut fields: Fields) -> Result<Call, Refused> {
         return fields.finish(Call::ApplyPatch(ApplyPatch { patch }));
     }
     let command = script(&command);
-    fields.finish(Call::Bash(Bash { command, cwd, time_limit }))
+    let protected = fields.texts(&["protected", "protected_paths"]);
+    fields.finish(Call::Bash(Bash { command, cwd, time_limit, protected }))
 }
 
 fn read_glob(mut fields: Fields) -> Result<Glob, Refused> {
@@ -363,6 +364,26 @@ impl Fields {
             (name, other) => {
                 self.problem(&name, "a string", Some(described(&other)));
                 None
+            }
+        }
+    }
+
+    /// Takes a list of strings; one string is a list of one.
+    fn texts(&mut self, spellings: &[&str]) -> Vec<String> {
+        match self.take(spellings) {
+            None => Vec::new(),
+            Some((_, Value::String(text))) => vec![text],
+            Some((name, Value::Array(values))) => {
+                let texts: Option<Vec<String>> =
+                    values.iter().map(|it| it.as_str().map(str::to_owned)).collect();
+                if texts.is_none() {
+                    self.problem(&name, "a list of strings", Some(described(&Value::Array(values))));
+                }
+                texts.unwrap_or_default()
+            }
+            Some((name, other)) => {
+                self.problem(&name, "a list of strings", Some(described(&other)));
+                Vec::new()
             }
         }
     }

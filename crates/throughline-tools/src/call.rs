@@ -106,6 +106,8 @@ pub struct Bash {
     pub cwd: Option<String>,
     /// How long it may take.
     pub time_limit: Option<Duration>,
+    /// Protected paths that it writes, which somebody has to agree to.
+    pub protected: Vec<String>,
 }
 
 /// Finds files by name.

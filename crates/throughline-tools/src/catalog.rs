@@ -141,8 +141,8 @@ const LISTINGS: &[Listing] = &[
             "containerexec",
             "command",
         ],
-        description: "Runs a command with bash in the working directory and gives back stdout, stderr and the exit code. There is no terminal and no input. Files can be written in the working directory and in $TMPDIR only. Whatever the command leaves running is ended with it.",
-        schema: r#"{"type":"object","properties":{"command":{"type":"string","description":"The command line or script."},"cwd":{"type":"string","description":"The directory to run it in, relative to the working directory."},"timeout_seconds":{"type":"integer","minimum":1,"description":"How long it may take."}},"required":["command"],"additionalProperties":false}"#,
+        description: "Runs a command with bash in the working directory and gives back stdout, stderr and the exit code. There is no terminal and no input. Files can be written in the working directory and in $TMPDIR only. There may be no network. Whatever the command leaves running is ended with it. Files that run something by themselves (.git/config, .git/hooks, .envrc, editors' task files and the like) are protected: what a command writes to them is undone, unless protected names them and the user agrees.",
+        schema: r#"{"type":"object","properties":{"command":{"type":"string","description":"The command line or script."},"cwd":{"type":"string","description":"The directory to run it in, relative to the working directory."},"timeout_seconds":{"type":"integer","minimum":1,"description":"How long it may take."},"protected":{"type":"array","items":{"type":"string"},"description":"Protected files or directories that the command writes. The user is asked."}},"required":["command"],"additionalProperties":false}"#,
     },
     Listing {
         tool: Builtin::Glob,

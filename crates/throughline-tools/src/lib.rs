@@ -28,6 +28,7 @@ mod outcome;
 pub mod patch;
 mod preview;
 mod process;
+mod protected;
 mod read;
 mod shell;
 mod text;
@@ -41,9 +42,13 @@ pub use call::{ApplyPatch, Bash, Call, Edit, EditStep, Effect, Glob, Grep, GrepM
 pub use catalog::Declaration;
 pub use diff::unified_diff;
 pub use limits::Limits;
-pub use outcome::{Artifact, Image, Outcome, OutcomeKind};
+pub use outcome::{Artifact, Image, Notice, Outcome, OutcomeKind};
 pub use preview::Preview;
-pub use shell::{Confinement, Launcher, ResourceLimits, Shell, ShellSettings, confined_shell_main};
+pub use protected::ProtectedPath;
+pub use shell::{
+    Confinement, ConfinementPolicy, Launcher, Namespaces, ResourceLimits, Shell, ShellSettings,
+    confined_shell_main,
+};
 pub use toolbox::{Context, Toolbox};
 pub use visible::{visible, visible_line};
 pub use workdir::{Beginning, PathError, Workdir};

@@ -7,6 +7,7 @@
 use crate::limits::Limits;
 use crate::text;
 use serde_json::{Map, Value, json};
+use std::fmt;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,30 @@ pub struct Outcome {
     pub artifacts: Vec<Artifact>,
     /// Images that belong to the result.
     pub images: Vec<Image>,
+    /// What was noticed about the call; the output says the same in its notes.
+    pub notices: Vec<Notice>,
+}
+
+/// Something that was noticed about a call, which is neither its result nor an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A command failed and had tried to use the network, which it has not.
+    NoNetwork,
+    /// A command wrote protected files that nobody agreed to, and they were put back.
+    ProtectedRestored {
+        /// The files.
+        paths: Vec<String>,
+        /// Where the content is that they had been given.
+        quarantined: Vec<String>,
+        /// Files that could not be put back.
+        failed: Vec<String>,
+    },
+    /// A command failed and spoke of protected files, which it could not write.
+    ProtectedUnwritable {
+        /// The files.
+        paths: Vec<String>,
+    },
 }
 
 /// How a call ended.
@@ -63,6 +88,37 @@ pub(crate) struct Answer {
     notes: Vec<String>,
     artifacts: Vec<Artifact>,
     images: Vec<Image>,
+    notices: Vec<Notice>,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNetwork => f.write_str(
+                "the command tried to use the network; commands have none here, unless the user allows it \
+                 (tools.network, or --network for one run)",
+            ),
+            Self::ProtectedRestored { paths, quarantined, failed } => {
+                write!(f, "protected files were changed without consent")?;
+                for (what, list) in [
+                    ("put back", paths),
+                    ("what was written is kept in", quarantined),
+                    ("NOT put back", failed),
+                ] {
+                    if !list.is_empty() {
+                        write!(f, "; {what}: {}", list.join(", "))?;
+                    }
+                }
+                f.write_str("; to write them, name them in `protected`, and the user is asked")
+            }
+            Self::ProtectedUnwritable { paths } => write!(
+                f,
+                "protected files cannot be written without consent: {}; to write them, name them in `protected`, and \
+                 the user is asked",
+                paths.join(", ")
+            ),
+        }
+    }
 }
 
 impl Outcome {
@@ -87,6 +143,12 @@ impl Answer {
 
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
+        self
+    }
+
+    pub(crate) fn notice(mut self, notice: Notice) -> Self {
+        self.notes.push(notice.to_string());
+        self.notices.push(notice);
         self
     }
 
@@ -142,6 +204,7 @@ impl Answer {
             exit_code: None,
             artifacts: self.artifacts,
             images: self.images,
+            notices: self.notices,
         }
     }
 }

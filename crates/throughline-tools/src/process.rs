@@ -1,6 +1,26 @@
-//! Groups of processes, which are ended as a whole.
+//! Groups of processes, which are ended as a whole, and sessions, which have no terminal.
 
 use tokio::process::Child;
+
+/// Returns a command that begins a session of its own, or a group of its own where there is no program for that.
+///
+/// A session is left to `setsid(1)`, since nothing may be done between fork and exec in safe Rust.
+#[cfg(unix)]
+pub(crate) fn in_own_session(program: &std::path::Path) -> tokio::process::Command {
+    let setsid = ["/usr/bin/setsid", "/bin/setsid"].iter().find(|it| std::path::Path::new(it).is_file());
+    match setsid {
+        Some(setsid) => {
+            let mut command = tokio::process::Command::new(setsid);
+            command.arg(program);
+            command
+        }
+        None => {
+            let mut command = tokio::process::Command::new(program);
+            command.process_group(0);
+            command
+        }
+    }
+}
 
 /// A group of processes.
 #[derive(Clone, Copy, Debug)]

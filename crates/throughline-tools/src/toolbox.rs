@@ -9,10 +9,12 @@ use crate::limits::Limits;
 use crate::mcp::{Server, ServerCall, ServerError, ServerSettings};
 use crate::outcome::{Outcome, OutcomeKind};
 use crate::preview::{self, Preview};
+use crate::protected::{ProtectedPath, Protection};
 use crate::shell::Shell;
-use crate::workdir::Workdir;
+use crate::workdir::{Workdir, shown};
 use crate::{glob, grep, ls, read};
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +39,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Toolbox {
     workdir: Arc<Workdir>,
     limits: Limits,
-    shell: Shell,
+    shell: Arc<Shell>,
+    protection: Arc<Protection>,
     #[cfg(feature = "mcp")]
     servers: Vec<Server>,
 }
@@ -49,6 +52,9 @@ pub struct Context {
     pub cancel: CancellationToken,
     /// How long it may take at most, if less than the tool's own limit.
     pub time_limit: Option<Duration>,
+    /// Protected paths that somebody agreed to have written, relative to the working directory. What is below one is
+    /// agreed to as well.
+    pub agreed: Vec<PathBuf>,
 }
 
 impl Toolbox {
@@ -58,10 +64,26 @@ impl Toolbox {
         Self {
             workdir: Arc::new(workdir),
             limits,
-            shell,
+            shell: Arc::new(shell),
+            protection: Arc::default(),
             #[cfg(feature = "mcp")]
             servers: Vec::new(),
         }
+    }
+
+    /// Protects further paths, such as the user's own configuration: neither files nor commands may write them, or what
+    /// is below them, unless somebody agrees. They are absolute.
+    #[must_use]
+    pub fn protecting(mut self, paths: impl IntoIterator<Item = ProtectedPath>) -> Self {
+        Arc::make_mut(&mut self.protection).add(paths);
+        self
+    }
+
+    /// Returns the protected paths that a call would write, as far as that is known before. Somebody has to agree to
+    /// them, whatever else is free: the call is refused unless they are in [`Context::agreed`].
+    pub async fn protected(&self, call: &Call) -> Vec<ProtectedPath> {
+        let work = self.work(call, Context::default());
+        tokio::task::spawn_blocking(move || work.protected()).await.unwrap_or_default()
     }
 
     /// Connects to an MCP server and adds its tools.
@@ -140,7 +162,17 @@ impl Toolbox {
             };
         }
         match call {
-            Call::Bash(bash) => self.shell.run(&self.workdir, &self.limits, bash, context).await,
+            Call::Bash(bash) => {
+                let stop = context.cancel.child_token();
+                let _stops_when_dropped = stop.clone().drop_guard();
+                let context = Context { cancel: stop, ..context.clone() };
+                let (shell, limits, bash) = (Arc::clone(&self.shell), self.limits.clone(), bash.clone());
+                let place =
+                    Place { workdir: Arc::clone(&self.workdir), protection: Arc::clone(&self.protection) };
+                // A task of its own: what a command did to protected files is put back even if nobody waits for it.
+                let running = tokio::spawn(async move { shell.run(&place, &limits, &bash, &context).await });
+                running.await.unwrap_or_else(|error| Outcome::failed(format!("the tool broke: {error}")))
+            }
             #[cfg(feature = "mcp")]
             Call::Server(call) => match self.server(&call.name) {
                 Some(server) => server.run(&self.limits, call, context).await,
@@ -163,12 +195,7 @@ impl Toolbox {
     async fn run_on_files(&self, call: &Call, context: &Context) -> Outcome {
         let stop = context.cancel.child_token();
         let _stops_when_dropped = stop.clone().drop_guard();
-        let work = Work {
-            workdir: Arc::clone(&self.workdir),
-            limits: self.limits.clone(),
-            call: call.clone(),
-            stop: stop.clone(),
-        };
+        let work = self.work(call, Context { cancel: stop.clone(), ..context.clone() });
         let mut running = tokio::task::spawn_blocking(move || work.run());
         let own = self.limits.file_time_max;
         let limit = context.time_limit.map_or(own, |limit| limit.min(own));
@@ -191,42 +218,73 @@ impl Toolbox {
     }
 }
 
+/// Where commands run.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) workdir: Arc<Workdir>,
+    pub(crate) protection: Arc<Protection>,
+}
+
 /// A call that needs nothing but files.
 struct Work {
     workdir: Arc<Workdir>,
     limits: Limits,
+    protection: Arc<Protection>,
     call: Call,
-    stop: CancellationToken,
+    context: Context,
 }
 
 impl Work {
     /// Returns the outcome, and whether it is less than was asked for because of `stop`.
     fn run(&self) -> (Outcome, bool) {
-        if self.stop.is_cancelled() {
+        let stop = &self.context.cancel;
+        if stop.is_cancelled() {
             return (Outcome::failed(EditError::Stopped.to_string()), true);
         }
         let (workdir, limits) = (&*self.workdir, &self.limits);
         let outcome = match &self.call {
             Call::Read(call) => told(read::run(workdir, limits, call)),
             Call::Ls(call) => told(ls::run(workdir, limits, call)),
-            Call::Glob(call) => told(glob::run(workdir, limits, call, &self.stop)),
-            Call::Grep(call) => told(grep::run(workdir, limits, call, &self.stop)),
+            Call::Glob(call) => told(glob::run(workdir, limits, call, stop)),
+            Call::Grep(call) => told(grep::run(workdir, limits, call, stop)),
             call => match self.edit(call) {
                 Err(error @ EditError::Stopped) => return (Outcome::failed(error.to_string()), true),
                 edited => told(edited),
             },
         };
         let searches = matches!(self.call, Call::Glob(_) | Call::Grep(_));
-        (outcome, searches && self.stop.is_cancelled())
+        (outcome, searches && stop.is_cancelled())
+    }
+
+    /// Returns the protected paths that the call would write. One that cannot be worked out writes nothing.
+    fn protected(&self) -> Vec<ProtectedPath> {
+        match &self.call {
+            Call::Bash(bash) => self.protection.named(&self.workdir, &bash.protected),
+            call => edits::plan(&self.workdir, &self.limits, call)
+                .and_then(|plan| plan.protected(&self.workdir, &self.protection))
+                .unwrap_or_default(),
+        }
     }
 
     fn edit(&self, call: &Call) -> Result<Outcome, EditError> {
         debug_assert_eq!(call.effect(), Effect::Edits);
         let plan = edits::plan(&self.workdir, &self.limits, call)?;
-        if self.stop.is_cancelled() {
+        if self.context.cancel.is_cancelled() {
             return Err(EditError::Stopped);
         }
+        for found in plan.protected(&self.workdir, &self.protection)? {
+            if !self.context.agreed.iter().any(|it| found.path.starts_with(it)) {
+                return Err(EditError::Protected { path: shown(&found.path), reason: found.reason });
+            }
+        }
         plan.commit(&self.workdir)
+    }
+}
+
+impl Toolbox {
+    fn work(&self, call: &Call, context: Context) -> Work {
+        let (workdir, protection) = (Arc::clone(&self.workdir), Arc::clone(&self.protection));
+        Work { workdir, limits: self.limits.clone(), protection, call: call.clone(), context }
     }
 }
 

@@ -260,6 +260,9 @@ pub struct TalkArgs {
     /// Which actions run without asking [default: what the configuration says, else ask]
     #[arg(long, value_name = "WHAT")]
     pub approve: Option<ApproveName>,
+    /// Let commands use the network in this run [default: what the configuration says, else they have none]
+    #[arg(long)]
+    pub network: bool,
     /// Go on with this conversation: its id, or the beginning of it
     #[arg(long = "continue", value_name = "ID", add = ArgValueCompleter::new(conversations))]
     pub continued: Option<String>,

@@ -6,7 +6,7 @@
 use super::error::{ConfigError, Source, Sources};
 use super::keys;
 use super::profiles::ProfileSection;
-use super::tools::{Approve, Prices};
+use super::tools::{Approve, Confine, Prices};
 use super::values::{
     Budget, Choice, DialectName, HandoverMode, HandoverSummary, Models, OnStoreFailure, Policy, Ratio,
     ReasoningPolicy, TimeLimit, ToolKind,
@@ -232,8 +232,10 @@ pub struct ToolsSection {
     pub readable: Option<Vec<PathBuf>>,
     /// What commands may write besides the working directory.
     pub writable: Option<Vec<PathBuf>>,
-    /// Whether commands are refused TCP.
-    pub deny_tcp: Option<bool>,
+    /// Whether commands may use the network.
+    pub network: Option<bool>,
+    /// What is done where commands cannot be confined.
+    pub confinement: Option<Confine>,
     /// Names of further variables that commands are given.
     pub pass: Option<Vec<String>>,
 }

@@ -8,7 +8,7 @@ use super::error::ConfigErrors;
 use super::file::{self, BackendSection, FileConfig, McpSection, ToolsSection};
 use super::providers::{self, Provider};
 use super::resolve::without_password;
-use super::tools::Approve;
+use super::tools::{Approve, Confine};
 use crate::secret::SecretRef;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub fn grants(path: &Path, text: &str) -> Result<Vec<String>, ConfigErrors> {
 }
 
 /// What has a sentence of its own, with everything below it.
-const DESCRIBED: [&str; 13] = [
+const DESCRIBED: [&str; 14] = [
     "auth.keys",
     "backends",
     "listen",
@@ -56,7 +56,8 @@ const DESCRIBED: [&str; 13] = [
     "telemetry.otlp_endpoint",
     "telemetry.otlp_headers",
     "tools.approve",
-    "tools.deny_tcp",
+    "tools.network",
+    "tools.confinement",
     "tools.pass",
     "tools.readable",
     "tools.writable",
@@ -148,9 +149,14 @@ fn tools(tools: &ToolsSection) -> Vec<String> {
         let names: Vec<String> = names.iter().map(|name| quote(name)).collect();
         format!("gives commands the variables {}", names.join(", "))
     }));
-    lines.extend(tools.deny_tcp.map(|denies| match denies {
-        true => "keeps commands from TCP".to_owned(),
-        false => "lets commands use the network".to_owned(),
+    lines.extend(tools.network.map(|allows| match allows {
+        true => "lets commands use the network".to_owned(),
+        false => "keeps commands from the network".to_owned(),
+    }));
+    lines.extend(tools.confinement.map(|confinement| match confinement {
+        Confine::Required => "requires that commands are confined".to_owned(),
+        Confine::BestEffort => "runs commands also where they cannot be confined".to_owned(),
+        Confine::Off => "runs commands unconfined".to_owned(),
     }));
     lines
 }

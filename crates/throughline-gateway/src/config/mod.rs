@@ -40,7 +40,7 @@ pub use resolve::{
 pub use source::{BackendsFrom, FILE_NAME, Flags, Process, Surroundings, file_places, load, load_to_look};
 pub use telemetry::Tracing;
 pub use template::template;
-pub use tools::{Approve, Mcp, McpWay, Prices, Tools};
+pub use tools::{Approve, Confine, Mcp, McpWay, Prices, Tools};
 pub use trust::{Distrust, FoundFile, IgnoredFile, Trust, TrustEntry, TrustRecord, Verdict, protected_paths};
 pub use values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,

@@ -70,7 +70,11 @@ const MIDDLE: &str = r#"
 # Besides the system's directories and the working directory.
 #readable = []
 #writable = []
-#deny_tcp = false
+# Whether commands may use the network.
+#network = false
+# "required": commands are refused where they cannot be confined, "best-effort": confined as far as possible,
+# "off": not confined. Required by default where the kernel has Landlock.
+#confinement = "required"
 # Further variables that commands are given; keys of backends are never among them.
 #pass = ["MY_*"]
 

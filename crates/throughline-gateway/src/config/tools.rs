@@ -9,6 +9,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 use throughline_core::Text;
+use throughline_tools::ConfinementPolicy;
 
 /// What the tools of a turn may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,11 @@ pub struct Tools {
     pub readable: Vec<PathBuf>,
     /// What commands may write besides the working directory.
     pub writable: Vec<PathBuf>,
-    /// Whether commands are refused TCP, where the kernel can.
-    pub deny_tcp: bool,
+    /// Whether commands may use the network.
+    pub network: bool,
+    /// What is done where commands cannot be confined; if nothing is said, confinement is required where the kernel has
+    /// Landlock.
+    pub confinement: Option<Confine>,
     /// Names of further variables that commands are given.
     pub pass: Vec<String>,
     /// Names of variables that hold keys, which commands are never given.
@@ -44,6 +48,18 @@ pub enum Approve {
     All,
     /// None, and nobody is asked either: tools may only read.
     None,
+}
+
+/// What is done where commands cannot be confined.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confine {
+    /// They are refused.
+    Required,
+    /// They are confined as far as the system can.
+    BestEffort,
+    /// Nothing is confined anyway.
+    Off,
 }
 
 /// A server that speaks the Model Context Protocol.
@@ -107,6 +123,28 @@ impl Approve {
     }
 }
 
+impl Confine {
+    /// Returns the word that is written for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::BestEffort => "best-effort",
+            Self::Off => "off",
+        }
+    }
+
+    /// Returns what it means to the tools.
+    #[must_use]
+    pub const fn policy(self) -> ConfinementPolicy {
+        match self {
+            Self::Required => ConfinementPolicy::Required,
+            Self::BestEffort => ConfinementPolicy::BestEffort,
+            Self::Off => ConfinementPolicy::Off,
+        }
+    }
+}
+
 impl Resolver<'_> {
     pub(super) fn tools(&mut self, section: ToolsSection) -> Tools {
         let tools = Tools {
@@ -115,7 +153,8 @@ impl Resolver<'_> {
             command_timeout: section.command_timeout.map_or(Duration::from_secs(120), |limit| limit.0),
             readable: section.readable.unwrap_or_default(),
             writable: section.writable.unwrap_or_default(),
-            deny_tcp: section.deny_tcp.unwrap_or(false),
+            network: section.network.unwrap_or(false),
+            confinement: section.confinement,
             pass: section.pass.unwrap_or_default(),
             withheld: Vec::new(),
         };
@@ -124,7 +163,9 @@ impl Resolver<'_> {
         self.note("tools.command_timeout", TimeLimit(tools.command_timeout));
         self.note("tools.readable", list(tools.readable.iter().map(|path| path.display().to_string())));
         self.note("tools.writable", list(tools.writable.iter().map(|path| path.display().to_string())));
-        self.note("tools.deny_tcp", tools.deny_tcp);
+        self.note("tools.network", tools.network);
+        let confinement = tools.confinement.map_or("(required where the kernel has Landlock)", Confine::name);
+        self.note("tools.confinement", confinement);
         self.note("tools.pass", list(tools.pass.iter().cloned()));
         tools
     }

@@ -77,7 +77,8 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
         "tools.command_timeout" => file.tools.command_timeout = Some(word(text)?),
         "tools.readable" => file.tools.readable = Some(listed(text).map(Into::into).collect()),
         "tools.writable" => file.tools.writable = Some(listed(text).map(Into::into).collect()),
-        "tools.deny_tcp" => file.tools.deny_tcp = Some(number(text)?),
+        "tools.network" => file.tools.network = Some(number(text)?),
+        "tools.confinement" => file.tools.confinement = Some(word(text)?),
         "tools.pass" => file.tools.pass = Some(listed(text).map(str::to_owned).collect()),
         _ => return compose(&mut file.compose, path, text),
     }

@@ -8,10 +8,13 @@ use crate::config::Approve;
 use crate::exchange::{lines, snippets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use throughline_core::{Call, Content, Image, Media, Outcome, Part, Text};
-use throughline_tools::{Context, Declaration, Effect, Outcome as Ran, OutcomeKind, Preview, Toolbox};
+use throughline_tools::{
+    Context, Declaration, Effect, Outcome as Ran, OutcomeKind, Preview, ProtectedPath, Toolbox,
+};
 use throughline_wire::json::{Document, Writer};
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +44,9 @@ pub struct Question<'a> {
     pub effect: Effect,
     /// What it would do.
     pub preview: &'a Preview,
+    /// Protected files that it would write, each with the reason why that matters. Then it is asked about whatever else
+    /// is free, and the answer holds for this call alone.
+    pub protected: &'a [ProtectedPath],
 }
 
 /// What somebody decided about a call.
@@ -56,8 +62,8 @@ pub enum Decision {
 
 /// What came of asking about a call.
 enum Approval {
-    /// It may be run.
-    Given,
+    /// It may be run, and write these protected paths.
+    Given(Vec<PathBuf>),
     /// It may not, for this reason.
     Denied(String),
     /// It would fail, for this reason, so nobody was asked.
@@ -68,6 +74,7 @@ enum Approval {
 #[derive(Debug, Default)]
 pub struct Absent;
 
+const READ_ONLY: &str = "not allowed: in this session tools may only read";
 const ARTIFACT: &str = "artifact";
 
 const DESCRIPTION: &str = "Gives back output that was too long to be shown. A result that was cut short names it under \
@@ -120,19 +127,47 @@ impl Workbench {
         let approved = tokio::select! {
             biased;
             () = cancel.cancelled() => return Done::told(Outcome::Interrupted, failed("not run: the user called the turn off")),
-            approved = self.approved(&checked) => approved,
+            approved = self.agreed(&checked) => approved,
         };
-        match approved {
-            Approval::Given => {}
+        let agreed = match approved {
+            Approval::Given(agreed) => agreed,
             Approval::Denied(reason) => return Done::told(Outcome::Denied, failed(&reason)),
             Approval::Pointless(problem) => return Done::told(Outcome::Error, failed(&problem)),
-        }
-        let context = Context { cancel: cancel.clone(), time_limit: None };
+        };
+        let context = Context { cancel: cancel.clone(), time_limit: None, agreed };
         let ran = self.toolbox.run(&checked, &context).await;
         let kept: Vec<Kept> =
             ran.artifacts.iter().map(|it| Kept { name: it.name.clone(), bytes: it.bytes.clone() }).collect();
         self.remember(kept.iter().cloned());
         Done { outcome: outcome_of(ran.kind), exit_code: ran.exit_code, parts: parts_of(ran), kept }
+    }
+
+    /// Says whether a call may be run. One that would write protected paths is asked about each time, whatever else
+    /// was allowed.
+    async fn agreed(&self, call: &throughline_tools::Call) -> Approval {
+        let protected = self.toolbox.protected(call).await;
+        let Some(first) = protected.first() else { return self.approved(call).await };
+        if self.approve == Approve::None {
+            return Approval::Denied(READ_ONLY.to_owned());
+        }
+
+        let preview = self.toolbox.preview(call).await;
+        if let Some(problem) = &preview.problem {
+            return Approval::Pointless(problem.clone());
+        }
+        let (tool, effect) = (call.tool(), call.effect());
+        match self.approver.ask(&Question { tool, effect, preview: &preview, protected: &protected }).await {
+            Decision::Yes | Decision::Always => {
+                Approval::Given(protected.into_iter().map(|it| it.path).collect())
+            }
+            Decision::No(reason) => {
+                let (path, why) = (first.path.display(), &first.reason);
+                let said = reason.map_or(String::new(), |reason| format!(": {reason}"));
+                Approval::Denied(format!(
+                    "{path} is protected ({why}), and the user did not allow this{said}"
+                ))
+            }
+        }
     }
 
     /// Says whether a call may be run, or why not.
@@ -143,23 +178,21 @@ impl Workbench {
             Approve::All => true,
             Approve::Edits => effect == Effect::Edits,
             Approve::Ask => false,
-            Approve::None => {
-                return Approval::Denied("not allowed: in this session tools may only read".to_owned());
-            }
+            Approve::None => return Approval::Denied(READ_ONLY.to_owned()),
         };
         if is_free || self.allowed().contains(tool) {
-            return Approval::Given;
+            return Approval::Given(Vec::new());
         }
         let preview = self.toolbox.preview(call).await;
         if let Some(problem) = &preview.problem {
             // Not run to find that out again: by then it might work, and nobody was asked.
             return Approval::Pointless(problem.clone());
         }
-        match self.approver.ask(&Question { tool, effect, preview: &preview }).await {
-            Decision::Yes => Approval::Given,
+        match self.approver.ask(&Question { tool, effect, preview: &preview, protected: &[] }).await {
+            Decision::Yes => Approval::Given(Vec::new()),
             Decision::Always => {
                 self.allowed().insert(tool.to_owned());
-                Approval::Given
+                Approval::Given(Vec::new())
             }
             Decision::No(None) => Approval::Denied("the user did not allow this".to_owned()),
             Decision::No(Some(reason)) => Approval::Denied(format!("the user did not allow this: {reason}")),

@@ -11,6 +11,7 @@ use crate::diff;
 use crate::limits::Limits;
 use crate::outcome::{Answer, Outcome};
 use crate::patch::{FilePatch, HunkError, PatchError};
+use crate::protected::{ProtectedPath, Protection};
 use crate::visible::visible_line;
 use crate::workdir::{Found, PathError, Workdir};
 use overlay::Overlay;
@@ -47,6 +48,8 @@ pub(crate) enum EditError {
     Hunk { path: String, error: HunkError },
     #[error("\"{0}\" exists already; update it instead of adding it; nothing was changed")]
     Exists(String),
+    #[error("\"{path}\" is protected, and nobody agreed to have it written ({reason}); nothing was changed")]
+    Protected { path: String, reason: String },
     #[error("the call was called off before anything was changed")]
     Stopped,
     #[error("{error}; {}", if *restored { "nothing was changed" } else { "some of the files were changed, and not all could be put back" })]
@@ -122,6 +125,21 @@ impl Plan {
         }
         let changed: Vec<Value> = self.changes.iter().map(Change::summary).collect();
         Ok(Answer::default().field("changed", changed).done())
+    }
+
+    /// Returns what of the files that it changes is protected.
+    pub(crate) fn protected(
+        &self,
+        workdir: &Workdir,
+        protection: &Protection,
+    ) -> Result<Vec<ProtectedPath>, EditError> {
+        let mut found = Vec::new();
+        for path in self.changes.iter().flat_map(|it| it.from.iter().chain([&it.path])) {
+            let path = workdir.relative(path)?;
+            let reason = protection.reason(workdir, &path);
+            found.extend(reason.map(|reason| ProtectedPath { path, reason }));
+        }
+        Ok(found)
     }
 
     /// Returns the difference that a person is shown.

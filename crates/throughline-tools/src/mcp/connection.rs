@@ -4,6 +4,7 @@ use super::bounded::{BoundedLines, Excess, Meter};
 use super::http::BoundedClient;
 use super::{ServerError, ServerSettings, ServerTransport};
 use crate::process::{Group, Guard};
+use crate::shell::{Launcher, SERVER};
 use http::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -40,7 +41,8 @@ pub(super) struct Connection {
 /// The process of a server; it ends with the connection.
 struct Process {
     child: Mutex<Child>,
-    _guard: Guard,
+    /// Ends it and its group. A supervisor is not ended, since it has to end others: it sees that its input is closed.
+    _guard: Option<Guard>,
 }
 
 impl Connection {
@@ -151,16 +153,32 @@ impl Process {
         let ServerTransport::Stdio { command, arguments, variables, directory } = &settings.transport else {
             return Err(failed(std::io::ErrorKind::Unsupported.into()));
         };
-        let mut process = Command::new(command);
+        let mut process = match &settings.launcher {
+            Launcher::Direct => {
+                let mut process = Command::new(command);
+                #[cfg(unix)]
+                process.process_group(0);
+                process
+            }
+            Launcher::Confined { program, arguments } => {
+                // What is not there is said at once, and not by a supervisor to its log.
+                if command.components().count() > 1 {
+                    std::fs::metadata(command).map_err(failed)?;
+                }
+                let mut process = Command::new(program);
+                process.args(arguments).arg(SERVER).arg(command);
+                process
+            }
+        };
         process.args(arguments).env_clear().envs(variables.iter().cloned());
-        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let is_direct = settings.launcher == Launcher::Direct;
+        process.kill_on_drop(is_direct);
         if let Some(directory) = directory {
             process.current_dir(directory);
         }
-        #[cfg(unix)]
-        process.process_group(0);
         let mut child = process.spawn().map_err(failed)?;
-        let guard = Group::of(&child).guard();
+        let guard = is_direct.then(|| Group::of(&child).guard());
         let (Some(input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {

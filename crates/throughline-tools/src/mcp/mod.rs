@@ -12,6 +12,7 @@ mod results;
 use crate::catalog::Declaration;
 use crate::limits::Limits;
 use crate::outcome::{Outcome, OutcomeKind};
+use crate::shell::Launcher;
 use crate::toolbox::Context;
 use connection::Connection;
 use rmcp::model::{CallToolRequestParams, JsonObject};
@@ -45,6 +46,9 @@ pub struct ServerSettings {
     pub start_time_max: Duration,
     /// How long a call may take.
     pub call_time_max: Duration,
+    /// How its process is started. A launcher gives it a session without a terminal and ends whatever it started; it
+    /// does not confine it.
+    pub launcher: Launcher,
 }
 
 /// How a server is reached.
@@ -134,7 +138,7 @@ impl ServerSettings {
     #[must_use]
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         let (start_time_max, call_time_max) = (Duration::from_secs(30), Duration::from_secs(120));
-        Self { name: name.into(), transport, start_time_max, call_time_max }
+        Self { name: name.into(), transport, start_time_max, call_time_max, launcher: Launcher::Direct }
     }
 }
 

@@ -193,6 +193,7 @@ fn what_is_declared_is_what_is_read() {
             "string" => property["enum"].get(0).cloned().unwrap_or(json!("text")),
             "integer" => json!(1),
             "boolean" => json!(true),
+            "array" => json!(["text"]),
             other => panic!("{other} is of no type that is known"),
         };
         let properties = schema["properties"].as_object().unwrap();

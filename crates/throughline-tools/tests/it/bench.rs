@@ -2,9 +2,14 @@
 
 use serde_json::Value;
 use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
-use throughline_tools::{Context, Launcher, Limits, Outcome, Shell, ShellSettings, Toolbox, Workdir};
+use throughline_tools::{
+    Context, Launcher, Limits, Outcome, ProtectedPath, Shell, ShellSettings, Toolbox, Workdir,
+};
 
 /// A working directory in a directory of its own, so that there is an outside to escape to.
 pub struct Bench {
@@ -32,6 +37,17 @@ impl Bench {
         fs::create_dir(outer.path().join("work")).expect("the bench can be set up");
         let workdir = Workdir::open(&outer.path().join("work")).expect("the bench can be set up");
         Self { toolbox: Toolbox::new(workdir, limits, shell), outer }
+    }
+
+    /// Protects further paths.
+    pub fn protecting(self, paths: impl IntoIterator<Item = ProtectedPath>) -> Self {
+        Self { toolbox: self.toolbox.protecting(paths), ..self }
+    }
+
+    /// Drops the toolbox and keeps the directory.
+    #[cfg(feature = "mcp")]
+    pub fn into_directory(self) -> TempDir {
+        self.outer
     }
 
     /// Returns a path beside the working directory.
@@ -109,4 +125,68 @@ pub fn names(path: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Returns the path of an example of this crate, which is built beside this binary.
+pub fn example(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("this binary has a path");
+    let folder = own.parent().and_then(|it| it.parent()).expect("it is in deps");
+    folder.join("examples").join(name)
+}
+
+/// Leaves the processor to what is waited for.
+pub async fn pause() {
+    tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+/// A pipe, `alive` in the working directory, that is held open by processes of a command for as long as they live. Their
+/// ids would say nothing: they are those of another namespace.
+pub struct Lifeline {
+    end: fs::File,
+    was_held: bool,
+}
+
+impl Lifeline {
+    pub fn new(bench: &Bench) -> Self {
+        let path = bench.path("alive");
+        let mode = rustix::fs::Mode::from_raw_mode(0o666);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let end = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path).expect("a pipe");
+        Self { end, was_held: false }
+    }
+
+    /// Waits until somebody has written to it.
+    pub async fn until_held(&mut self) {
+        while !self.was_held() {
+            pause().await;
+        }
+    }
+
+    pub fn was_held(&mut self) -> bool {
+        self.is_released();
+        self.was_held
+    }
+
+    /// Waits until nobody holds it any more; a test that waits too long is stopped.
+    pub async fn until_released(&mut self) {
+        while !self.is_released() {
+            pause().await;
+        }
+    }
+
+    fn is_released(&mut self) -> bool {
+        let mut bytes = [0; 64];
+        match self.end.read(&mut bytes) {
+            Ok(0) => true,
+            Ok(_) => {
+                self.was_held = true;
+                false
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+                false
+            }
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 mod arguments;
 mod bench;
+#[cfg(target_os = "linux")]
+mod confinement;
 mod edits;
 mod escapes;
 mod files;
@@ -11,5 +13,7 @@ mod hostile_mcp;
 mod mcp;
 mod patches;
 mod preview;
+#[cfg(unix)]
+mod protected;
 mod search;
 mod shell;

@@ -1,6 +1,6 @@
 //! Tools of MCP servers, by both transports, against a real server.
 
-use crate::bench::{Bench, told};
+use crate::bench::{Bench, example, told};
 use serde_json::json;
 use std::ffi::OsString;
 use std::io::BufRead as _;
@@ -12,9 +12,7 @@ use throughline_tools::{Context, Effect, OutcomeKind};
 
 /// The example of a server, which is built beside this binary.
 pub fn program() -> PathBuf {
-    let own = std::env::current_exe().expect("this binary has a path");
-    let folder = own.parent().and_then(|it| it.parent()).expect("it is in deps");
-    folder.join("examples/mcp_server")
+    example("mcp_server")
 }
 
 fn stdio() -> ServerTransport {
@@ -230,6 +228,26 @@ async fn a_server_ends_with_the_toolbox() {
     assert_eq!(servers(), 1);
     drop(bench);
     while servers() > 0 {
-        crate::shell::pause().await;
+        crate::bench::pause().await;
     }
+}
+
+#[tokio::test]
+#[cfg(unix)]
+async fn everything_a_server_started_ends_with_it() {
+    // A server that leaves something behind which detaches itself, in a shell that then becomes the server.
+    let mut bench = Bench::new();
+    let mut lifeline = crate::bench::Lifeline::new(&bench);
+    let script = "exec 9> \"$0\"; setsid sh -c 'setsid sleep 600 & echo held >&9' < /dev/null > /dev/null; exec \"$1\"";
+    let arguments = ["-c".into(), script.into(), bench.path("alive").into(), program().into()].to_vec();
+    let variables = vec![("PATH".into(), std::env::var_os("PATH").expect("there is one"))];
+    let transport =
+        ServerTransport::Stdio { command: "/bin/sh".into(), arguments, variables, directory: None };
+    let launcher = crate::bench::confined_settings().launcher;
+    let settings = ServerSettings { launcher, ..ServerSettings::new("example", transport) };
+    bench.toolbox.connect(settings).await.expect("the server answers");
+    lifeline.until_held().await;
+    let directory = bench.into_directory();
+    lifeline.until_released().await;
+    drop(directory);
 }

@@ -1,13 +1,12 @@
 //! Commands: what they give back, how they end, and what they are kept from.
 
-use crate::bench::{Bench, confined_settings, told};
+use crate::bench::{Bench, Lifeline, confined_settings, names, told};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 use throughline_tools::{
-    Confinement, Context, Launcher, Limits, Outcome, OutcomeKind, ResourceLimits, Shell, ShellSettings,
+    Context, Launcher, Limits, Outcome, OutcomeKind, ResourceLimits, Shell, ShellSettings,
 };
 
 /// Returns a bench for each way of starting commands.
@@ -20,32 +19,11 @@ async fn bash(bench: &Bench, command: &str) -> Outcome {
 }
 
 fn is_landlocked(bench: &Bench) -> bool {
-    matches!(bench.toolbox.shell().confinement(), Confinement::Landlock(_))
+    bench.toolbox.shell().confinement().landlock.is_ok()
 }
 
-/// Waits until the process whose id is in the file is gone; a test that waits too long is stopped.
-async fn until_gone(pid_file: &Path) {
-    let pid = fs::read_to_string(pid_file).expect("the command wrote its id");
-    let stat = format!("/proc/{}/stat", pid.trim());
-    // One that is dead and not yet collected by its parent does nothing any more.
-    let is_dead =
-        |stat: &str| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
-    while fs::read_to_string(&stat).is_ok_and(|stat| !is_dead(&stat)) {
-        pause().await;
-    }
-}
-
-/// Leaves the processor to what is waited for.
-pub async fn pause() {
-    tokio::time::sleep(Duration::from_millis(5)).await;
-}
-
-/// Waits until a command has written a whole line to the file.
-async fn until_written(path: &Path) {
-    while !fs::read_to_string(path).is_ok_and(|text| text.ends_with('\n')) {
-        pause().await;
-    }
-}
+/// A command that does not end by itself.
+const HOLDS: &str = "exec 9> alive; sleep 600 & echo held >&9; wait";
 
 #[tokio::test]
 async fn a_command_gives_back_its_output_and_exit_code() {
@@ -121,7 +99,8 @@ async fn large_output_becomes_an_artifact() {
 #[tokio::test]
 async fn a_time_limit_ends_the_command_and_its_grandchildren() {
     for bench in both().await {
-        let command = "echo before; (sleep 600 & echo $! > pid; wait) & wait";
+        let mut lifeline = Lifeline::new(&bench);
+        let command = "exec 9> alive; echo before; (sleep 600 & echo held >&9; wait) & wait";
         let call = json!({"command": command});
         // On a busy machine it may not have got that far when the shorter time is over.
         for limit in [500, 8000].map(Duration::from_millis) {
@@ -131,11 +110,11 @@ async fn a_time_limit_ends_the_command_and_its_grandchildren() {
             let shown = told(&outcome);
             let note = format!("the command was ended after its time limit of {} ms", limit.as_millis());
             assert_eq!((&shown["exit_code"], &shown["notes"]), (&Value::Null, &json!([note])));
-            if shown["stdout"] == "before\n" && bench.path("pid").exists() {
+            if shown["stdout"] == "before\n" && lifeline.was_held() {
                 break;
             }
         }
-        until_gone(&bench.path("pid")).await;
+        lifeline.until_released().await;
     }
 }
 
@@ -152,47 +131,40 @@ async fn a_command_can_be_called_off() {
     for bench in both().await {
         let context = Context::default();
         let cancel = context.cancel.clone();
-        let mark = bench.path("pid");
+        let mut lifeline = Lifeline::new(&bench);
         let waits = async {
-            until_written(&mark).await;
+            lifeline.until_held().await;
             cancel.cancel();
         };
-        let call = bench.call_in("bash", json!({"command": "sleep 600 & echo $! > pid; wait"}), &context);
+        let call = bench.call_in("bash", json!({"command": HOLDS}), &context);
         let (outcome, ()) = tokio::join!(call, waits);
         assert_eq!(outcome.kind, OutcomeKind::Cancelled);
         assert_eq!(told(&outcome)["notes"], json!(["the command was called off before it ended"]));
-        until_gone(&mark).await;
+        lifeline.until_released().await;
     }
 }
 
 #[tokio::test]
 async fn what_a_command_leaves_running_ends_with_it() {
     for bench in both().await {
-        let outcome = bash(&bench, "sleep 600 & echo $! > pid; echo done").await;
+        let mut lifeline = Lifeline::new(&bench);
+        let outcome = bash(&bench, "exec 9> alive; sleep 600 & echo done").await;
         assert_eq!((outcome.kind, told_stdout(&outcome).as_str()), (OutcomeKind::Done, "done\n"));
-        until_gone(&bench.path("pid")).await;
+        lifeline.until_released().await;
     }
-}
-
-#[tokio::test]
-async fn what_detaches_itself_ends_too_below_the_supervisor() {
-    let bench = Bench::confined().await;
-    let outcome = bash(&bench, "setsid sh -c 'echo $$ > pid; exec sleep 600' > /dev/null 2>&1 & while [ ! -s pid ]; do :; done; echo done").await;
-    assert_eq!(told_stdout(&outcome), "done\n");
-    until_gone(&bench.path("pid")).await;
 }
 
 #[tokio::test]
 async fn a_run_that_is_dropped_ends_its_command() {
     for bench in both().await {
-        let mark = bench.path("pid");
+        let mut lifeline = Lifeline::new(&bench);
         let context = Context::default();
-        let call = bench.call_in("bash", json!({"command": "sleep 600 & echo $! > pid; wait"}), &context);
+        let call = bench.call_in("bash", json!({"command": HOLDS}), &context);
         tokio::select! {
             _ = call => panic!("it does not end by itself"),
-            () = until_written(&mark) => {}
+            () = lifeline.until_held() => {}
         }
-        until_gone(&mark).await;
+        lifeline.until_released().await;
     }
 }
 
@@ -228,7 +200,7 @@ async fn the_supervisor_says_what_confines() {
         assert_eq!(is_landlocked(&bench), expected);
     }
     assert!(
-        matches!(Bench::new().toolbox.shell().confinement(), Confinement::None(reason) if reason.contains("directly"))
+        matches!(&Bench::new().toolbox.shell().confinement().landlock, Err(reason) if reason.contains("directly"))
     );
     let wrong = ShellSettings {
         launcher: Launcher::Confined { program: "/bin/true".into(), arguments: Vec::new() },
@@ -272,7 +244,7 @@ async fn commands_do_not_write_outside() {
         denied(&bench, &command).await;
     }
     assert_eq!(fs::read_to_string(bench.outside("file")).unwrap(), "untouched");
-    assert_eq!(crate::bench::names(&bench.outside("")), ["file", "work"]);
+    assert_eq!(names(&bench.outside("")), ["file", "work"]);
     let fine = bash(
         &bench,
         "echo a > b && mkdir c && mv b c && echo t > \"$TMPDIR/t\" && cat \"$TMPDIR/t\" && echo > /dev/null",
@@ -290,7 +262,7 @@ async fn commands_do_not_see_the_environment_of_others_or_signal_them() {
     let own = std::process::id();
     denied(&bench, &format!("cat /proc/{own}/environ")).await;
     denied(&bench, "cat /proc/1/environ").await;
-    if !matches!(bench.toolbox.shell().confinement(), Confinement::Landlock(abi) if *abi >= 6) {
+    if !matches!(bench.toolbox.shell().confinement().landlock, Ok(abi) if abi >= 6) {
         return;
     }
     denied(&bench, &format!("kill -0 {own}")).await;
@@ -311,19 +283,6 @@ async fn further_paths_can_be_allowed() {
     assert_eq!(outcome.output, r#"{"stdout":"readable","stderr":"","exit_code":0}"#);
     if is_landlocked(&bench) {
         denied(&bench, &format!("echo y > {}/y", read.path().display())).await;
-    }
-}
-
-#[tokio::test]
-async fn tcp_can_be_denied() {
-    let mut settings = confined_settings();
-    settings.deny_tcp = true;
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
-    assert_eq!(told(&bash(&Bench::confined().await, &connect).await)["exit_code"], 0);
-    let bench = Bench::with_settings(settings).await;
-    if matches!(bench.toolbox.shell().confinement(), Confinement::Landlock(abi) if *abi >= 4) {
-        denied(&bench, &connect).await;
     }
 }
 

@@ -80,6 +80,7 @@ fn examine(is_probing: bool, args: &Args) -> Result<Vec<Finding>, CommandError> 
         probes = asked(&config, known)?;
         standing = standing_of(&config);
     }
+    findings.extend(of_commands(&config)?);
     let standing = standing.unwrap_or_default();
     for backend in &config.backends {
         findings.push(of_credentials(backend));
@@ -152,6 +153,41 @@ fn of_configuration(config: &Config) -> Vec<Finding> {
         .chain(config.warnings.iter().map(warned))
         .chain(config.absent.iter().map(missed))
         .collect()
+}
+
+/// Says what keeps the commands of `run` and `chat` where they belong.
+fn of_commands(config: &Config) -> Result<Vec<Finding>, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
+    let shell = runtime.block_on(super::run::shell(&config.tools))?;
+    let confinement = shell.confinement();
+    let advice = |what: &str| Some(what.to_owned());
+    let landlock = match (&confinement.landlock, shell.refusal()) {
+        (_, Some(refusal)) => Finding {
+            advice: advice("set tools.confinement to \"best-effort\" to run commands with your own rights"),
+            ..Finding::new("commands", State::Wrong, refusal.to_owned())
+        },
+        (Ok(_), None) => Finding::new("commands", State::Well, confinement.to_string()),
+        (Err(_), None) => Finding {
+            advice: advice("a kernel with Landlock (Linux 5.13 or later) confines them"),
+            ..Finding::new("commands", State::Doubtful, format!("{confinement}; they run with your rights"))
+        },
+    };
+    let mut findings = vec![landlock];
+    if confinement.namespaces.is_ok() && !confinement.fresh_proc {
+        let what = "a new /proc cannot be mounted, so commands see the names and arguments of all processes";
+        findings.push(Finding::new("commands", State::Note, what.to_owned()));
+    }
+    let network = match (config.tools.network, shell.is_offline()) {
+        (true, _) => Finding::new("commands", State::Note, "they may use the network".to_owned()),
+        (false, true) => Finding::new("commands", State::Well, "they have no network".to_owned()),
+        (false, false) => {
+            let what = "they may use the network, since nothing here can keep them from it".to_owned();
+            Finding::new("commands", State::Doubtful, what)
+        }
+    };
+    findings.push(network);
+    Ok(findings)
 }
 
 fn of_history(config: &Config, error: Option<&CommandError>) -> Finding {

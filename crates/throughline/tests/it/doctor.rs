@@ -144,3 +144,15 @@ fn a_postgresql_that_is_there_is_told_of() {
     let password = url.split(['@', ':']).nth(2).unwrap();
     assert!(!run.stdout.contains(password), "{}", run.stdout);
 }
+
+#[test]
+fn what_confines_commands_is_shown() {
+    let folder = folder("commands", &backend("sim", "sim:"));
+    let run = doctor(&folder, &[]);
+    assert!(run.stdout.contains("commands: commands are "), "{}", run.stdout);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
+    command.args(["doctor", "--data", "data"]).current_dir(&folder).env_clear();
+    let off = command.env("THROUGHLINE_TOOLS_CONFINEMENT", "off").output().unwrap();
+    let off = String::from_utf8(off.stdout).unwrap();
+    assert!(off.contains("confinement is turned off") && off.contains("they may use the network"), "{off}");
+}

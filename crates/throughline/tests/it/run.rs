@@ -254,6 +254,76 @@ fn escapes_are_refused_and_no_tool_sees_a_key() {
 }
 
 #[test]
+fn protected_files_are_not_written_whatever_is_approved() {
+    let turns = json!([
+        {"calls": [
+            call("write", json!({"path": ".envrc", "content": "evil"})),
+            call("bash", json!({"command": "echo evil > .envrc", "protected": [".envrc"]})),
+            call("bash", json!({"command": "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit"})),
+            call("write", json!({"path": "plain", "content": "fine"})),
+        ]},
+        {"text": "I see."}
+    ]);
+    let scene = Scene::new("protected", "chat", &turns);
+    let frames = scene.frames(&["--approve", "all", "Try"]);
+    let settled = of_kind(&frames, "settled");
+    for denied in &settled[..2] {
+        assert_eq!(denied["outcome"], "denied", "{denied}");
+        let output = denied["output"].as_str().unwrap();
+        assert!(output.contains(".envrc is protected (shells run it when"), "{output}");
+        assert!(output.contains("nobody is there to agree to it, and no setting does"), "{output}");
+    }
+    assert!(
+        settled[2]["output"].as_str().unwrap().contains("pre-commit.throughline-quarantined"),
+        "{}",
+        settled[2]
+    );
+    assert!(
+        !scene.folder.join("work/.git/hooks/pre-commit").exists()
+            && !scene.folder.join("work/.envrc").exists()
+    );
+    assert_eq!(settled[3]["outcome"], "ok");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn commands_do_not_reach_the_gateway_or_its_backends_unless_they_may() {
+    let probe = call("bash", json!({"command": "exec 3<>/dev/tcp/127.0.0.1/$(cat port)"}));
+    let turns = json!([{"calls": [probe]}, {"text": "I see."}]);
+    for (name, flag, expected) in [("offline", None, 1), ("online", Some("--network"), 0)] {
+        let scene = Scene::new(name, "chat", &turns);
+        let url = scene.sim.as_ref().unwrap().base_url();
+        let port: String = url.chars().skip_while(|c| *c != '1').collect();
+        let port = port.split([':', '/']).nth(1).unwrap().to_owned();
+        std::fs::write(scene.folder.join("work/port"), port).unwrap();
+        let frames = scene.frames(&flag.into_iter().chain(["--approve", "all", "Try"]).collect::<Vec<_>>());
+        let settled = of_kind(&frames, "settled");
+        assert_eq!(settled[0]["exit_code"], expected, "{name}: {}", settled[0]);
+    }
+}
+
+#[test]
+fn what_is_not_confined_is_said_even_to_those_who_want_silence() {
+    let turns = json!([{"calls": [call("bash", json!({"command": "echo ran"}))]}, {"text": "I see."}]);
+    let scene = Scene::new("policies", "chat", &turns);
+    let run = |policy: &str| {
+        let mut command =
+            scene.command(&["run", "--cwd", "work", "--json", "--quiet", "--approve", "all", "Try"]);
+        let output = command.env("THROUGHLINE_TOOLS_CONFINEMENT", policy).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    // What the user turned off is no news.
+    let (stdout, stderr) = run("off");
+    assert!(stdout.contains("confinement is turned off") && stdout.contains("ran"), "{stdout}");
+    assert_eq!(stderr, "");
+    let (stdout, stderr) = run("best-effort");
+    let is_confined = stdout.contains("commands are confined by Landlock");
+    assert_eq!(stderr.contains("warning: commands are not confined"), !is_confined, "{stderr}");
+    let (stdout, _) = run("required");
+    assert_eq!(stdout.contains("commands are refused"), !is_confined, "{stdout}");
+}
+
+#[test]
 fn a_run_that_is_killed_in_the_middle_of_a_tool_goes_on_without_repeating_it() {
     let sleep = call("bash", json!({"command": "echo ran >> trace; exec sleep 60"}));
     let turns = json!([{"calls": [sleep]}, {"text": "I will look first."}]);

@@ -49,6 +49,9 @@ impl Console {
 
     async fn decide(&self, question: &Question<'_>) -> Decision {
         if !terminal::is_interactive() {
+            if !question.protected.is_empty() {
+                return Decision::No(Some("nobody is there to agree to it, and no setting does".to_owned()));
+            }
             let effect = if question.effect == Effect::Edits { "edits" } else { "all" };
             return Decision::No(Some(format!(
                 "nobody is there to agree to it; --approve {effect} would allow it"
@@ -72,7 +75,7 @@ impl Console {
             let Some(line) = line else { return Decision::No(None) };
             return match line.trim().to_lowercase().as_str() {
                 "y" | "yes" => Decision::Yes,
-                "a" | "always" => Decision::Always,
+                "a" | "always" if question.protected.is_empty() => Decision::Always,
                 "" | "n" | "no" => Decision::No(None),
                 "v" | "view" if is_paged => {
                     (turn, is_paged) = self.show(turn, &shown).await;
@@ -146,6 +149,11 @@ fn asked(question: &Question<'_>, ink: &Ink) -> String {
         };
         text.push_str(&format!("\n{line}"));
     }
+    for protected in question.protected {
+        let path = protected.path.display().to_string();
+        let line = format!("{path} is protected: {}.", protected.reason);
+        text.push_str(&format!("\n{}", ink.bad(&line)));
+    }
     text
 }
 
@@ -167,11 +175,13 @@ fn choices(question: &Question<'_>, is_paged: bool) -> String {
         (_, Effect::Edits) => format!("every later `{tool}`, of any file in the working directory"),
         _ => format!("every later call of `{tool}`, with any arguments"),
     };
+    // What is protected is asked about each time.
+    let always = match question.protected {
+        [] => format!("\n  a  always: this and {further}, without asking, until the program ends"),
+        _ => String::new(),
+    };
     let view = if is_paged { "\n  v  show it again" } else { "" };
-    format!(
-        "  y  yes, this once\n  a  always: this and {further}, without asking, until the program ends{view}\n  \
-         n  no; anything else is told to the model as the reason"
-    )
+    format!("  y  yes, this once{always}{view}\n  n  no; anything else is told to the model as the reason")
 }
 
 /// Waits for a line on the terminal, behind a mark. When nobody waits any more, the line is left for whoever is next.
@@ -215,21 +225,22 @@ mod tests {
             diff: Some("--- a.txt\n+++ a.txt\n-old\n+new".into()),
             ..Preview::default()
         };
-        let question = Question { tool: "edit", effect: Effect::Edits, preview: &preview };
+        let question = Question { tool: "edit", effect: Effect::Edits, preview: &preview, protected: &[] };
         assert_eq!(asked(&question, &Ink::plain()), "edit a.txt\n--- a.txt\n+++ a.txt\n-old\n+new");
         let preview = Preview {
             line: "bash: ls (and 1 more line)".into(),
             whole: Some("ls\nAllow it? y".into()),
             ..Preview::default()
         };
-        let question = Question { tool: "bash", effect: Effect::Runs, preview: &preview };
+        let question = Question { tool: "bash", effect: Effect::Runs, preview: &preview, protected: &[] };
         assert_eq!(asked(&question, &Ink::plain()), "bash: ls (and 1 more line)\n  ls\n  Allow it? y");
     }
 
     #[test]
     fn always_says_what_it_covers() {
         let preview = Preview::default();
-        let covers = |tool, effect| choices(&Question { tool, effect, preview: &preview }, false);
+        let covers =
+            |tool, effect| choices(&Question { tool, effect, preview: &preview, protected: &[] }, false);
         assert!(covers("bash", Effect::Runs).contains("every later command, whatever it is"));
         assert!(covers("edit", Effect::Edits).contains("every later `edit`, of any file"));
         assert!(

@@ -9,7 +9,7 @@ use crate::output;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throughline_core::{ConversationId, Text, Usage};
-use throughline_gateway::config::{Config, Mcp, McpWay, Tools};
+use throughline_gateway::config::{Config, Confine, Mcp, McpWay, Process, Tools, protected_paths};
 use throughline_gateway::gateway::{Gateway, mint};
 use throughline_gateway::routing::{Asked, Reason, route};
 use throughline_gateway::turn::workbench::Workbench;
@@ -19,7 +19,9 @@ use throughline_gateway::turn::{
 use throughline_sim::Sim;
 use throughline_store::History;
 use throughline_tools::mcp::{ServerSettings, ServerTransport};
-use throughline_tools::{Confinement, Context, Launcher, Limits, Shell, ShellSettings, Toolbox, Workdir};
+use throughline_tools::{
+    Confinement, Context, Launcher, Limits, ProtectedPath, Shell, ShellSettings, Toolbox, Workdir,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The hidden command that runs commands confined.
@@ -62,12 +64,15 @@ impl Session {
         // Before anything is written: a turn that nobody can answer is not worth a record.
         asked.backend.as_deref().map(|typed| switch::chosen(&config, typed)).transpose()?;
         let cwd = asked.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
-        let tools =
-            Tools { approve: asked.approve.map_or(config.tools.approve, Into::into), ..config.tools.clone() };
+        let tools = Tools {
+            approve: asked.approve.map_or(config.tools.approve, Into::into),
+            network: asked.network || config.tools.network,
+            ..config.tools.clone()
+        };
         let instructions = Instructions::gather(&cwd);
-        let toolbox = toolbox(&cwd, &tools, &config.mcp).await?;
+        let toolbox = toolbox(&cwd, &tools, &config.mcp).await?.protecting(own_files(&config));
+        tell_confinement(&toolbox, &tools, args);
         if !args.quiet && !args.json {
-            tell_confinement(&toolbox);
             instructions.remarks.iter().for_each(|remark| output::remark(&format!("warning: {remark}")));
         }
         let bench = Workbench::new(toolbox, tools.approve, Box::new(Asking(console)));
@@ -174,25 +179,44 @@ fn backend(asked: &TalkArgs, config: &Config) -> Option<Text> {
 async fn toolbox(cwd: &Path, tools: &Tools, servers: &[Mcp]) -> Result<Toolbox, CommandError> {
     let at = |source| CommandError::file(cwd.display(), source);
     let workdir = Workdir::open(cwd).map_err(at)?;
-    let program = std::env::current_exe().map_err(|source| CommandError::file("this program", source))?;
-    let shell = ShellSettings {
-        launcher: Launcher::Confined { program, arguments: vec![CONFINED_SHELL.into()] },
+    let launcher = launcher()?;
+    let shell = shell(tools).await?;
+    let limits = Limits { command_time: tools.command_timeout, ..Limits::default() };
+    let mut toolbox = Toolbox::new(workdir, limits, shell);
+    for server in servers {
+        let settings = ServerSettings { launcher: launcher.clone(), ..server_settings(server) };
+        let connected = toolbox.connect(settings).await;
+        connected.map_err(|error| CommandError::bad_input(format!("mcp: {error}")))?;
+    }
+    Ok(toolbox)
+}
+
+/// Returns what of our own files no tool may write: what is read at the next start, and the record.
+fn own_files(config: &Config) -> Vec<ProtectedPath> {
+    let reason = "it decides what throughline does, or holds what it recorded";
+    let protected = |path| ProtectedPath { path, reason: reason.to_owned() };
+    protected_paths(&Process, config).into_iter().map(protected).collect()
+}
+
+/// Returns the shell that commands run with.
+pub async fn shell(tools: &Tools) -> Result<Shell, CommandError> {
+    let settings = ShellSettings {
+        launcher: launcher()?,
         readable: tools.readable.clone(),
         writable: tools.writable.clone(),
-        deny_tcp: tools.deny_tcp,
+        network: tools.network,
+        confinement: tools.confinement.map(Confine::policy),
         pass: tools.pass.clone(),
         withheld: tools.withheld.clone(),
         ..ShellSettings::default()
     };
-    let shell = Shell::new(shell).await;
-    let shell = shell.map_err(|source| CommandError::file("the shell", source))?;
-    let limits = Limits { command_time: tools.command_timeout, ..Limits::default() };
-    let mut toolbox = Toolbox::new(workdir, limits, shell);
-    for server in servers {
-        let connected = toolbox.connect(server_settings(server)).await;
-        connected.map_err(|error| CommandError::bad_input(format!("mcp: {error}")))?;
-    }
-    Ok(toolbox)
+    Shell::new(settings).await.map_err(|source| CommandError::file("the shell", source))
+}
+
+/// Returns how commands and servers are started: by this program.
+fn launcher() -> Result<Launcher, CommandError> {
+    let program = std::env::current_exe().map_err(|source| CommandError::file("this program", source))?;
+    Ok(Launcher::Confined { program, arguments: vec![CONFINED_SHELL.into()] })
 }
 
 fn server_settings(server: &Mcp) -> ServerSettings {
@@ -212,11 +236,17 @@ fn server_settings(server: &Mcp) -> ServerSettings {
     ServerSettings { call_time_max: server.timeout.unwrap_or(settings.call_time_max), ..settings }
 }
 
-fn tell_confinement(toolbox: &Toolbox) {
-    let confinement = toolbox.shell().confinement();
-    match confinement {
-        Confinement::Landlock(_) => {}
-        Confinement::None(_) => output::remark(&format!("warning: {confinement}")),
+/// Says what does not confine commands. What the user turned off is not said again to one who asks for silence.
+fn tell_confinement(toolbox: &Toolbox, tools: &Tools, args: &Args) {
+    let (shell, is_off) = (toolbox.shell(), tools.confinement == Some(Confine::Off));
+    if is_off && (args.quiet || args.json) {
+        return;
+    }
+    if let Some(refusal) = shell.refusal() {
+        output::remark(&format!("warning: {refusal}; see tools.confinement"));
+    } else if shell.confinement().landlock.is_err() {
+        let confinement = shell.confinement();
+        output::remark(&format!("warning: {confinement}. They run with your rights; see tools.confinement"));
     }
 }
 
