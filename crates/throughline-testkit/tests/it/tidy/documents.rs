@@ -48,6 +48,31 @@ fn the_tests_that_the_conformance_table_names_are_there() {
     assert_none(&findings);
 }
 
+#[test]
+fn the_tests_that_the_threat_model_names_are_there() {
+    let tree = tree();
+    let page = tree.iter().find(|source| source.path == "docs/security.md").expect("the page is there");
+    let mut findings = Vec::new();
+    let mut named = 0;
+    for (line, text) in page.numbered_lines() {
+        for code in text.split('`').skip(1).step_by(2) {
+            let Some((module, name)) = code.split_once("::") else { continue };
+            named += 1;
+            let (krate, module) = match module.split_once('/') {
+                Some((part @ ("tools" | "store" | "gateway"), rest)) => (format!("throughline-{part}"), rest),
+                _ => ("throughline".to_owned(), module),
+            };
+            let path = format!("crates/{krate}/tests/it/{module}.rs");
+            let function = format!("fn {name}()");
+            if !tree.iter().any(|source| source.path == path && source.text.contains(&function)) {
+                findings.push(Finding::new(&page.path, line, format!("names {code}, which is not there")));
+            }
+        }
+    }
+    assert!(named > 30, "only {named} tests are named; has the form of the page changed?");
+    assert_none(&findings);
+}
+
 /// Returns the tests that a row of a table names, by module and name.
 fn named_tests(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let row = if line.starts_with('|') { line } else { "" };
