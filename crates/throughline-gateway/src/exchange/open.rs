@@ -255,7 +255,7 @@ async fn read(
         running.take_down(relay.take_events()).await;
         return Err(failed);
     }
-    if !running.keeps_id(relay.forwarded_id()).await {
+    if relay.forwards_response() && !running.keeps_id(relay.id()).await {
         let mut way = prompted.way(&running.ask, &running.stamp, input_tokens);
         way.rename_response(running.own_id());
         let curtain = running.recalls.curtain();

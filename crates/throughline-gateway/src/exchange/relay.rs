@@ -313,13 +313,16 @@ impl Relay {
         self.whole = Some(response.into());
     }
 
-    /// Returns the id that the backend gave the answer, where the client is to see it as it came.
+    /// Says whether the client is sent a response as the backend has it, with the id that it gave.
     #[must_use]
-    pub const fn forwarded_id(&self) -> Option<&Text> {
-        match &self.way {
-            Way::Forward { dialect: Dialect::Responses, .. } => self.id.as_ref(),
-            Way::Forward { .. } | Way::Translate(_) | Way::Keep(_) => None,
-        }
+    pub const fn forwards_response(&self) -> bool {
+        matches!(self.way, Way::Forward { dialect: Dialect::Responses, .. })
+    }
+
+    /// Returns the id that the backend gave the answer.
+    #[must_use]
+    pub const fn id(&self) -> Option<&Text> {
+        self.id.as_ref()
     }
 
     /// Takes events that came before through another relay, and appends to `out` what the client may be sent of them.
@@ -646,12 +649,14 @@ pub(super) fn rename(object: &str, terms: &Terms) -> Option<String> {
         return None;
     }
     let document = Document::parse(object).ok()?;
-    let named = [("model", &terms.model), ("id", &terms.id), ("previous_response_id", &terms.previous)];
+    let named = [("model", &terms.model), ("previous_response_id", &terms.previous)];
     let mut values: Vec<(&str, String)> = named
         .into_iter()
         .filter(|(name, _)| document.root().field(name).is_some())
         .filter_map(|(name, value)| Some((name, quote(value.as_ref()?))))
         .collect();
+    // Whatever stands there, or if nothing does: what has no id cannot be gone on from.
+    values.extend(terms.id.as_ref().map(|id| ("id", quote(id))));
     // Only an answer within a conversation has this field at all. What it goes on from at the backend is then
     // our affair, and no response that the client has named.
     if let Some(id) = &terms.conversation {

@@ -40,11 +40,17 @@ impl Drop for ClaimedId {
 }
 
 impl Running {
-    /// Decides whether the answer is shown under the id that the backend gave it; if not, it is under ours.
+    /// Decides whether an answer that is forwarded is shown under the id that the backend gave it, if any; if not, it is
+    /// shown under ours.
     pub(super) async fn keeps_id(&mut self, id: Option<&Text>) -> bool {
-        let Some(id) = id.filter(|_| self.ask.dialect == Dialect::Responses) else { return true };
-        let keeps = is_usable(id) && self.is_free(id).await;
-        if !keeps {
+        if self.ask.dialect != Dialect::Responses {
+            return true;
+        }
+        let keeps = match id {
+            Some(id) => is_usable(id) && self.is_free(id).await,
+            None => false,
+        };
+        if !keeps && id.is_some() {
             tracing::warn!(
                 request = self.recorder.id().as_str(),
                 "the backend gave an answer an id that is another's or none; it is shown under our own"

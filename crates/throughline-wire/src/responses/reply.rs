@@ -26,6 +26,9 @@ pub(super) struct Facts {
 /// Reads the body of an answer.
 pub(crate) fn decode_reply(document: &Document) -> Result<Reply, DecodeError> {
     let root = document.root().expect_object()?;
+    if !["object", "output", "status", "error"].iter().any(|name| root.field(name).is_some()) {
+        return Err(root.error("is no response"));
+    }
     let entries = fields::items(root, "output")?
         .zip(0..)
         .map(|(node, index)| item::decode_item(node, index))

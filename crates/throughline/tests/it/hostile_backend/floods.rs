@@ -51,7 +51,7 @@ fn no_body_is_read_without_end() {
             told.assert_failed(case);
             // A connection that broke off is tried again; a flood is not.
             let asked = scene.backend.seen().len();
-            assert!(asked == 1 || case.starts_with("header"), "{case}: asked {asked} times");
+            assert!(asked == 1 || case.contains("header"), "{case}: asked {asked} times");
             scene.gateway.assert_small(case);
         }
         scene.assert_serves(case);

@@ -163,6 +163,29 @@ fn a_key_of_the_gateway_is_passed_on_to_no_backend() {
 }
 
 #[test]
+fn a_response_without_an_id_that_can_be_used_has_one_of_ours() {
+    let scene = Scene::new("no-ids", "", "");
+    for id in [
+        json!(7),
+        json!(null),
+        json!(""),
+        json!("../../x"),
+        json!("conversation:one"),
+        json!("x".repeat(2000)),
+    ] {
+        let mut said = answer("responses", "x", "well");
+        said["id"] = id.clone();
+        scene.backend.act(whole(&said.to_string()));
+        let told = scene.ask("responses", "responses", false);
+        let told: Value = serde_json::from_str(&told.body).unwrap();
+        assert!(told["id"].as_str().unwrap().starts_with("resp_0"), "{id}: {told}");
+        let (status, ..) =
+            scene.gateway.ask(&format!("/v1/responses/{}", told["id"].as_str().unwrap()), &[], "");
+        assert_eq!(status, 200, "{id}");
+    }
+}
+
+#[test]
 fn a_response_id_that_is_used_twice_never_mixes_conversations() {
     for stream in [false, true] {
         let scene = Scene::new(&format!("ids-{stream}"), "", "");
