@@ -221,8 +221,13 @@ fn places(connection: &Connection) -> Vec<Place> {
 impl Place {
     /// Writes a value into the row of that key, and says whether the database let it.
     fn write(&self, connection: &Connection, value: Value, key: &[Value]) -> bool {
+        // A text that is no longer one can only be asked for as the bytes that it has.
+        let given = |at: usize| match key[at] {
+            Value::Blob(_) => format!("CAST(?{} AS TEXT)", at + 2),
+            _ => format!("?{}", at + 2),
+        };
         let of_key: Vec<String> =
-            self.key.iter().enumerate().map(|(at, name)| format!("{name} IS ?{}", at + 2)).collect();
+            self.key.iter().enumerate().map(|(at, name)| format!("{name} IS {}", given(at))).collect();
         let what = if self.is_text { "CAST(?1 AS TEXT)" } else { "?1" };
         let sql =
             format!("UPDATE {} SET {} = {what} WHERE {}", self.table, self.column, of_key.join(" AND "));
