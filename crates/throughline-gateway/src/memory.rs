@@ -10,10 +10,10 @@ const SMALL_SHARE: usize = 32;
 
 /// How many bytes an exchange takes for each byte of its request: as it came, as it is sent on, as it is recorded, and
 /// what it takes to get from one to the next.
-const COPIES: usize = 5;
+const COPIES: usize = 12;
 
 /// How many bytes a JSON value takes, in the index and in what is decoded from it.
-const VALUE_BYTES: usize = 512;
+const VALUE_BYTES: usize = 256;
 
 /// The memory that all requests under way may take together.
 #[derive(Debug)]

@@ -96,7 +96,7 @@ pub enum Command {
     Use(UseArgs),
     /// List the backends: who answers, and what was learned about each
     Backends,
-    /// Show what is known of models: window, limits, prices, and where each figure comes from
+    /// Show windows, limits and prices of models, and who says so
     ///
     /// Without a name, the models that the configuration names. A name may be BACKEND/MODEL.
     #[command(after_long_help = examples::MODELS)]

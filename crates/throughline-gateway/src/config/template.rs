@@ -132,7 +132,7 @@ const EXAMPLE: &str = r#"
 #fallback = []
 #profile = "openai-chat"
 #headers = { "x-team" = "tools" }
-#timeouts = { connect = "10s", idle = "5m" }
+#timeouts = { connect = "10s", idle = "5m", progress = "20m" }
 #http2 = "auto"
 #prices = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }
 #store = true

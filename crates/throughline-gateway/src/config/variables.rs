@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn every_key_outside_of_lists_can_be_set_by_its_variable() {
         for key in KEYS.iter().filter(|key| keys::variable(key.path).is_some()) {
-            let accepted = ["1", "true", "reject", "default", "auto", "digest", "ask", "name=value"]
+            let accepted = ["1", "true", "reject", "default", "auto", "digest", "ask", "off", "name=value"]
                 .iter()
                 .any(|text| set(&mut FileConfig::default(), key.path, text).is_ok());
             assert!(accepted, "{}", key.path);

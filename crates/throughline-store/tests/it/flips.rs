@@ -195,7 +195,9 @@ struct Place {
 fn places(connection: &Connection) -> Vec<Place> {
     let sql = "SELECT tables.name, columns.name, columns.type, tables.wr, columns.pk FROM pragma_table_list AS tables
         JOIN pragma_table_info(tables.name) AS columns
-        WHERE tables.schema = 'main' AND tables.type IN ('table', 'shadow') AND tables.name NOT LIKE 'sqlite_%'";
+        WHERE tables.schema = 'main' AND tables.type IN ('table', 'shadow') AND tables.name NOT LIKE 'sqlite_%'
+        -- The version of the index's own format, by a key that SQLite does not let anybody take back.
+        AND tables.name <> 'words_config'";
     let mut statement = connection.prepare(sql).unwrap();
     let found = statement.query_map([], |row| {
         let names: (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);

@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn a_pointer_leads_to_what_is_looked_at() {
-        let root = Path::new("/work");
+        let root = Path::new("/home/me/project");
         assert!(is_inner_pointer(b"gitdir: ../.git/modules/lib\n", root));
-        assert!(is_inner_pointer(b"gitdir: /work/.git/worktrees/x\n", root));
+        assert!(is_inner_pointer(b"gitdir: /home/me/project/.git/worktrees/x\n", root));
         for other in ["gitdir: evil", "gitdir: /else/.git/modules/x", "gitdir: .git/modules/../../evil", "x"]
         {
             assert!(!is_inner_pointer(other.as_bytes(), root), "{other}");

@@ -108,7 +108,7 @@ fn an_agent_whose_sessions_cannot_be_read_does_not_keep_out_the_others() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(first[0].starts_with("opencode: "), "{first:?}");
-    assert!(first[1].contains("following the sessions of claude-code, codex;"), "{first:?}");
+    assert!(first[1].contains("following the sessions of claude-code, codex, vscode;"), "{first:?}");
 }
 
 #[test]

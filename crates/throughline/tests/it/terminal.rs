@@ -40,6 +40,7 @@ fn json_is_lines_of_objects_with_the_fields_that_the_page_promises() {
         ("show --view sent", &["show", id, "--view", "sent"]),
         ("search", &["search", "read"]),
         ("backends", &["backends"]),
+        ("models", &["models", "--all", "gpt-5"]),
         ("doctor", &["doctor"]),
         ("use", &["use", "one"]),
         ("env", &["env"]),

@@ -18,7 +18,7 @@ async fn a_single_call_is_run_and_its_result_reaches_the_model() {
         assert_eq!(returned, [(Outcome::Ok, r#"{"path":"a.txt","content":"alpha\n"}"#.to_owned())]);
         assert!(stage.answer().await.contains("alpha"), "{dialect}: {}", stage.answer().await);
         stage.house.assert_nothing_refused();
-        assert_eq!(finished.usage.len(), 2);
+        assert!(finished.usage.total().is_some());
     }
 }
 
