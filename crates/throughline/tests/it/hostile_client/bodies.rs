@@ -42,8 +42,9 @@ fn bombs_unpack_within_the_memory_of_all_requests() {
     assert!(bomb.len() < 16 * 1024, "{}", bomb.len());
     let answers = all_at_once(&gateway, 8, &[("content-encoding", "zstd")], &bomb);
     answers.iter().for_each(Answer::is_orderly);
-    assert!(answers.iter().any(|answer| answer.status == 200), "one of them fits: {answers:?}");
-    assert!(gateway.refused("memory") > 0, "not all of them do");
+    assert!(gateway.refused("memory") > 0, "not all of them fit");
+    let alone = all_at_once(&gateway, 1, &[("content-encoding", "zstd")], &bomb);
+    assert_eq!(alone[0].status, 200, "one of them does: {alone:?}");
     let larger = zstd(&request(&"a".repeat(40 << 20)));
     let answers = all_at_once(&gateway, 4, &[("content-encoding", "zstd")], &larger);
     assert!(answers.iter().all(|answer| [413, 503].contains(&answer.status)), "{answers:?}");
@@ -59,14 +60,15 @@ fn plain_bodies_share_the_memory_too() {
     let body = request(&"lorem ipsum ".repeat((20 << 20) / 12));
     let answers = all_at_once(&gateway, 8, &[], body.as_bytes());
     answers.iter().for_each(Answer::is_orderly);
-    assert!(answers.iter().any(|answer| answer.status == 200), "{answers:?}");
+    let alone = all_at_once(&gateway, 1, &[], body.as_bytes());
+    assert_eq!(alone[0].status, 200, "one of them fits: {alone:?}");
     gateway.came_through();
 }
 
 #[test]
 fn json_with_very_many_values_counts_for_what_it_takes() {
     let gateway = Gateway::start("values", "");
-    let parts = vec![r#"{"type":"text","text":"a"}"#; 100_000].join(",");
+    let parts = vec![r#"{"type":"text","text":"a"}"#; 50_000].join(",");
     for (what, body) in [
         ("numbers", format!(r#"{{"model":"m","messages":[{}1]}}"#, "1,".repeat(10 << 20))),
         ("unknown numbers", format!(r#"{{"model":"m","x":[{}1],"messages":[]}}"#, "1,".repeat(10 << 20))),

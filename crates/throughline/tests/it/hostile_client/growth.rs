@@ -49,13 +49,13 @@ fn very_many_results_and_calls_of_one_id_are_paired_and_written() {
     let gateway = Gateway::start("one-id", "");
     let user = || std::iter::once(json!({"role": "user", "content": "go on"}));
     let results = || (0..MANY).map(|number| returned("x", number));
-    let turns = || (0..MANY / 2).flat_map(|number| [called(vec![call("x")]), returned("x", number)]);
+    let turns = || (0..MANY / 4).flat_map(|number| [called(vec![call("x")]), returned("x", number)]);
     let batch = || std::iter::once(called(vec![call("x"); MANY / 2]));
     let path = "/v1/chat/completions";
     let requests = vec![
         ("results", path, chat(user().chain([called(vec![call("x")])]).chain(results()))),
         ("calls and results", path, chat(user().chain(batch()).chain(results()))),
-        ("results that come again", path, chat(user().chain(turns()).chain(results()))),
+        ("results that come again", path, chat(user().chain(turns()).chain(results().take(MANY / 2)))),
         ("results before their calls", path, chat(user().chain(results()).chain(batch()))),
     ];
     answered(&gateway, requests);
@@ -68,7 +68,7 @@ fn very_many_of_anything_are_read_in_time() {
     let user = json!({"role": "user", "content": "go on"});
     let tool = |name: String| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}});
     let names: Vec<Value> =
-        (0..MANY).map(|at| json!({"type": "function", "function": {"name": format!("f{at}")}})).collect();
+        (0..MANY / 2).map(|at| json!({"type": "function", "function": {"name": format!("f{at}")}})).collect();
     let tools: Vec<Value> = (0..MANY).map(|at| tool(format!("f{at}"))).collect();
     let odd: Vec<Value> = (0..MANY).map(|at| tool(format!("odd name {at}"))).collect();
     let same: Vec<Value> = (0..MANY).map(|_| tool("f".to_owned())).collect();
@@ -87,7 +87,7 @@ fn very_many_of_anything_are_read_in_time() {
     let requests = vec![
         ("messages", path, chat(vec![user.clone(); MANY])),
         ("instructions", path, chat(instructions.chain([user.clone()]))),
-        ("tools that are allowed", path, with_tools(&tools, choice)),
+        ("tools that are allowed", path, with_tools(&tools[..MANY / 2], choice)),
         ("tools of odd names", path, with_tools(&odd, json!("auto"))),
         ("tools of one name", path, with_tools(&same, json!("auto"))),
         ("unknown fields", path, unknown.to_string()),
