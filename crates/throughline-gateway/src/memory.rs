@@ -13,7 +13,7 @@ const SMALL_SHARE: usize = 32;
 const COPIES: usize = 12;
 
 /// How many bytes a JSON value takes, in the index and in what is decoded from it.
-const VALUE_BYTES: usize = 256;
+const VALUE_BYTES: usize = 512;
 
 /// The memory that all requests under way may take together.
 #[derive(Debug)]

@@ -57,7 +57,7 @@ fn bombs_unpack_within_the_memory_of_all_requests() {
 #[test]
 fn plain_bodies_share_the_memory_too() {
     let gateway = Gateway::start("plain-bodies", "");
-    let body = request(&"lorem ipsum ".repeat((20 << 20) / 12));
+    let body = request(&"lorem ipsum ".repeat((13 << 20) / 12));
     let answers = all_at_once(&gateway, 8, &[], body.as_bytes());
     answers.iter().for_each(Answer::is_orderly);
     let alone = all_at_once(&gateway, 1, &[], body.as_bytes());
