@@ -164,7 +164,10 @@ impl Resolver<'_> {
         self.note("tools.readable", list(tools.readable.iter().map(|path| path.display().to_string())));
         self.note("tools.writable", list(tools.writable.iter().map(|path| path.display().to_string())));
         self.note("tools.network", tools.network);
-        let confinement = tools.confinement.map_or("(required where the kernel has Landlock)", Confine::name);
+        let confinement = tools.confinement.map_or(
+            "(required where the kernel has Landlock, best-effort with a warning where it has none)",
+            Confine::name,
+        );
         self.note("tools.confinement", confinement);
         self.note("tools.pass", list(tools.pass.iter().cloned()));
         tools

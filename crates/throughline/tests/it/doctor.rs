@@ -121,7 +121,7 @@ fn a_postgresql_that_is_not_there_is_named_without_its_password() {
         run.stdout
     );
     let mut serve = Command::new(env!("CARGO_BIN_EXE_throughline"));
-    serve.args(["serve", "--data", "data"]).current_dir(&folder).env_clear();
+    serve.args(["serve", "--data", "data", "--config", "throughline.toml"]).current_dir(&folder).env_clear();
     let output = serve.env("HOME", &folder).env("SECRET", "hush-hush").output().unwrap();
     assert_eq!(output.status.code(), Some(4));
     let told = String::from_utf8(output.stderr).unwrap();
