@@ -49,7 +49,7 @@ fn configured(config: &Config) -> Vec<Row> {
     for backend in &config.backends {
         let mapped = backend.models.iter().map(|rule| rule.sent.as_ref().unwrap_or(&rule.pattern));
         let names = backend.default_model.iter().chain(mapped).filter(|name| !name.contains('*'));
-        let names: BTreeSet<&str> = names.map(|name| name.as_str()).collect();
+        let names: BTreeSet<&str> = names.map(throughline_core::Text::as_str).collect();
         rows.extend(names.into_iter().map(|name| Row::at(backend, name)));
     }
     rows

@@ -12,7 +12,7 @@ fn call(id: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}})
 }
 
-fn called(calls: Vec<Value>) -> Value {
+fn called(calls: &[Value]) -> Value {
     json!({"role": "assistant", "content": null, "tool_calls": calls})
 }
 
@@ -49,11 +49,11 @@ fn very_many_results_and_calls_of_one_id_are_paired_and_written() {
     let gateway = Gateway::start("one-id", "");
     let user = || std::iter::once(json!({"role": "user", "content": "go on"}));
     let results = || (0..MANY).map(|number| returned("x", number));
-    let turns = || (0..MANY / 4).flat_map(|number| [called(vec![call("x")]), returned("x", number)]);
-    let batch = || std::iter::once(called(vec![call("x"); MANY / 2]));
+    let turns = || (0..MANY / 4).flat_map(|number| [called(&[call("x")]), returned("x", number)]);
+    let batch = || std::iter::once(called(&vec![call("x"); MANY / 2]));
     let path = "/v1/chat/completions";
     let requests = vec![
-        ("results", path, chat(user().chain([called(vec![call("x")])]).chain(results()))),
+        ("results", path, chat(user().chain([called(&[call("x")])]).chain(results()))),
         ("calls and results", path, chat(user().chain(batch()).chain(results()))),
         ("results that come again", path, chat(user().chain(turns()).chain(results().take(MANY / 2)))),
         ("results before their calls", path, chat(user().chain(results()).chain(batch()))),
@@ -121,7 +121,7 @@ fn searches_for_odd_things_end() {
     let gateway = Gateway::start("searches", "");
     let results = (0..5_000).map(|number| returned("x", number));
     let call = call("x");
-    let opening = [json!({"role": "user", "content": "look"}), called(vec![call])];
+    let opening = [json!({"role": "user", "content": "look"}), called(&[call])];
     let stored =
         gateway.post("/v1/chat/completions", &[], chat(opening.into_iter().chain(results)).as_bytes());
     assert_eq!(stored.status, 200, "{stored:?}");
