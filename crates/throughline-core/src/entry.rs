@@ -4,7 +4,7 @@
 //! who it came from, and how it stood on the wire. Entries are never edited in place in the record; the
 //! copies that are rendered for a backend may be, and then say so by no longer being intact.
 
-use crate::{ConversationId, EntryId, Envelope, Origin, Part, Text, Wire};
+use crate::{ConversationId, EntryId, Envelope, Origin, Part, Text, Trace, Wire};
 use std::sync::Arc;
 
 /// One item of history.
@@ -22,6 +22,8 @@ pub struct Entry {
     pub place: Option<Place>,
     /// Whether `wire` and `envelope` still say the same as `kind`.
     pub intact: bool,
+    /// Where a copy that is rendered for a backend comes from.
+    pub trace: Trace,
 }
 
 /// Where in a request an entry stood: which message or item, and which block or call of it.
@@ -246,7 +248,15 @@ impl Entry {
     /// Returns an entry that was made here, with no wire form.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
-        Self { kind, origin: None, wire: None, envelope: None, place: None, intact: true }
+        Self {
+            kind,
+            origin: None,
+            wire: None,
+            envelope: None,
+            place: None,
+            intact: true,
+            trace: Trace::Untracked,
+        }
     }
 
     /// Returns an entry in which `role` says `text`.

@@ -31,6 +31,7 @@ mod part;
 pub mod plan;
 mod profiles;
 mod prompt;
+mod provenance;
 mod render;
 mod reply;
 mod report;
@@ -53,6 +54,10 @@ pub use naming::NameMap;
 pub use origin::{Dialect, Envelope, Extra, Origin, Wire};
 pub use part::{Content, File, Image, Media, Part, joined_text};
 pub use prompt::{Prompt, Target, prepare};
+pub use provenance::{
+    Absence, Absent, Addition, Provenance, ProvenanceError, Row, SentPlace, Share, Source, Trace, Treatment,
+    Treatments,
+};
 pub use render::{
     BriefOptions, BriefSummary, EmbedForm, Strategy, brief, brief_in_force, briefed, own_message, with_brief,
 };

@@ -3,7 +3,7 @@
 //! Whatever a backend is shown that differs from what the client said, other than by the plain fact of
 //! another dialect, is a [`Change`]. Nothing is dropped in silence.
 
-use crate::{Place, Text};
+use crate::{Absence, Entry, Place, Provenance, Text, Trace};
 use std::fmt;
 
 /// Everything that was changed in one request.
@@ -13,6 +13,8 @@ pub struct Report {
     pub strategy: &'static str,
     /// The changes, in the order in which they were made.
     pub changes: Vec<Change>,
+    /// Where what is shown comes from, and why the rest is not shown.
+    pub provenance: Provenance,
 }
 
 /// One change.
@@ -79,6 +81,16 @@ impl Report {
     /// Notes a change of an entry.
     pub fn entry(&mut self, action: Action, place: Option<Place>, reason: impl Into<Text>) {
         self.note(action, Subject::Entry(place), reason);
+    }
+
+    /// Notes that an entry is left out, and why.
+    pub fn leave_out(&mut self, entry: &Entry, why: Absence) {
+        self.leave_out_trace(&entry.trace, why);
+    }
+
+    /// Notes that what a trace comes from is left out, and why.
+    pub fn leave_out_trace(&mut self, trace: &Trace, why: Absence) {
+        self.provenance.leave_out(trace, why);
     }
 
     /// Notes a change of a top-level field.

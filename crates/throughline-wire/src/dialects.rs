@@ -95,14 +95,18 @@ pub(crate) fn expected_length(prompt: &Prompt<'_>) -> usize {
     came + longer + 512
 }
 
-/// Writes the request body of a prompt, in the dialect of its target.
+/// Writes the request body of a prompt, in the dialect of its target, and notes in the report where each entry
+/// landed in it.
 #[must_use]
 pub fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String {
-    match prompt.rules.dialect {
+    report.provenance.rows.clear();
+    let body = match prompt.rules.dialect {
         Dialect::Chat => chat::encode_request(prompt, report),
         Dialect::Messages => messages::encode_request(prompt, report),
         Dialect::Responses => responses::encode_request(prompt, report),
-    }
+    };
+    report.provenance.settle(&prompt.ask.entries);
+    body
 }
 
 /// Writes each entry as an item of the Responses dialect, which alone lists what an answer was given by items.

@@ -7,7 +7,7 @@
 use crate::json::{Document, Kind, Writer};
 use std::borrow::Cow;
 use std::sync::Arc;
-use throughline_core::{Input, Text};
+use throughline_core::{Entry, Input, Text};
 
 /// The field that holds arguments which are not the text of a JSON object.
 pub(crate) const ARGUMENTS_FIELD: &str = "throughline_arguments";
@@ -30,6 +30,12 @@ pub(crate) fn as_object(input: &Input) -> Cow<'_, str> {
         Input::Arguments(text) => Cow::Owned(wrap(ARGUMENTS_FIELD, text)),
         Input::Freeform(text) => Cow::Owned(wrap(FREEFORM_FIELD, text)),
     }
+}
+
+/// Says whether an entry is a call without arguments, which are written as an empty object.
+pub(crate) fn is_filled_in(entry: &Entry) -> bool {
+    let call = entry.as_call();
+    call.is_some_and(|call| matches!(&call.input, Input::Arguments(text) if text.is_empty()))
 }
 
 /// Returns the input that an arguments text stands for, unwrapping what was wrapped here.

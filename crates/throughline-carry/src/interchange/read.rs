@@ -52,12 +52,12 @@ impl EntryReader {
         });
         let envelope = line.field("envelope").map(|node| self.shared(&node)).transpose()?;
         Ok(Entry {
-            kind: kind(line)?,
             origin: line.field("origin").map(|node| origin(&node)).transpose()?,
             wire: line.field("wire").map(|node| wire(&node)).transpose()?,
             envelope,
             place: place.transpose()?,
             intact: !flag(line, "altered")?,
+            ..Entry::new(kind(line)?)
         })
     }
 

@@ -152,12 +152,12 @@ fn entry() -> impl Strategy<Value = Entry> {
         any::<bool>(),
     )
         .prop_map(|(kind, origin, wire, envelope, place, intact)| Entry {
-            kind,
             origin,
             wire,
             envelope,
             place,
             intact,
+            ..Entry::new(kind)
         })
 }
 

@@ -1,7 +1,7 @@
 //! Blank text, which some backends reject, is removed; so is what has no content at all.
 
 use super::Item;
-use crate::{Action, Kind, Part, Report, Rules};
+use crate::{Absence, Action, Kind, Part, Report, Rules, Treatment};
 
 /// Removes blank text where the rules forbid it, and entries that say nothing.
 pub(super) fn clear(items: &mut Vec<Item>, rules: &Rules, report: &mut Report) {
@@ -12,6 +12,7 @@ pub(super) fn clear(items: &mut Vec<Item>, rules: &Rules, report: &mut Report) {
         let says_something = item.entry.as_said().is_none_or(|said| !said.parts.is_empty());
         if !says_something {
             report.entry(Action::Repaired, item.entry.place, "it had no content");
+            report.leave_out(&item.entry, Absence::Blank);
         }
         says_something
     });
@@ -33,5 +34,6 @@ fn without_blanks(item: &mut Item, report: &mut Report) {
     }
     parts.retain(|part| !part.is_blank());
     entry.intact = false;
+    entry.trace.note(Treatment::Adapted);
     report.entry(Action::Repaired, entry.place, "blank text was left out");
 }

@@ -1,7 +1,8 @@
 //! What only another dialect understands is taken out, and reported.
 
 use crate::{
-    Action, Content, Dialect, Entry, File, Kind, Media, Part, Place, Report, Return, Rules, Said, Text, Wire,
+    Absence, Action, Content, Dialect, Entry, File, Kind, Media, Part, Place, Report, Return, Rules, Said,
+    Text, Treatment, Wire,
 };
 
 /// Returns the entries without anything that the target's dialect has no words for.
@@ -17,27 +18,35 @@ fn native(entry: &Entry, rules: &Rules, report: &mut Report) -> Option<Entry> {
             if !kept {
                 let reason = format!("{kind} has no counterpart in {}", rules.dialect);
                 report.entry(Action::Dropped, entry.place, reason);
+                report.leave_out(entry, Absence::NoCounterpart);
             }
             kept.then(|| entry.clone())
         }
         Kind::Said(said) => {
             let parts = native_parts(&said.parts, entry.place, rules, report);
             Some(match parts {
-                Some(parts) => entry.altered(Kind::Said(Said { parts, ..said.clone() })),
+                Some(parts) => adapted(entry, Kind::Said(Said { parts, ..said.clone() })),
                 None => entry.clone(),
             })
         }
         Kind::Returned(returned) => {
             let parts = native_parts(&returned.parts, entry.place, rules, report);
             Some(match parts {
-                Some(parts) => entry.altered(Kind::Returned(Return { parts, ..returned.clone() })),
+                Some(parts) => adapted(entry, Kind::Returned(Return { parts, ..returned.clone() })),
                 None => entry.clone(),
             })
         }
         // A handover is a note in the record; no backend is shown it.
-        Kind::HandedOver(_) => None,
+        Kind::HandedOver(_) => {
+            report.leave_out(entry, Absence::InternalNote);
+            None
+        }
         Kind::Thought(_) | Kind::Called(_) | Kind::Summarised(_) => Some(entry.clone()),
     }
+}
+
+fn adapted(entry: &Entry, kind: Kind) -> Entry {
+    Entry { trace: entry.trace.with(Treatment::Adapted), ..entry.altered(kind) }
 }
 
 /// Returns the parts that the target understands, or nothing if that is all of them.

@@ -5,7 +5,7 @@
 //! takes media in results, they are put back where they belong.
 
 use super::Item;
-use crate::{Action, Content, Entry, Kind, Part, Report, Return, Role, Said, Text};
+use crate::{Action, Content, Entry, Kind, Part, Report, Return, Role, Said, Text, Treatment};
 use std::collections::BTreeSet;
 
 const OPENING: &str = "[attachments of tool result ";
@@ -97,9 +97,11 @@ fn detach_one(entry: &mut Entry, report: &mut Report) -> Option<Entry> {
         }
     }
     entry.intact = false;
+    entry.trace.note(Treatment::Split);
     report.entry(Action::Translated, entry.place, "media of the result follow in a user message");
     let mut said = Entry::new(Kind::Said(Said { role: Role::User, parts, standing: false }));
     said.place = entry.place;
+    said.trace = entry.trace.clone();
     Some(said)
 }
 
@@ -113,10 +115,12 @@ pub(super) fn reattach(entries: Vec<Entry>) -> Vec<Entry> {
         while let Some((call_id, first)) = attached_to(&entry) {
             let media = media_of(&entry);
             let result = out.iter_mut().rev().find(|earlier| answers(earlier, call_id));
-            let taken = result.map_or(0, |result| put_back(result, media, first));
+            let Some(result) = result else { break };
+            let taken = put_back(result, media, first);
             if taken == 0 {
                 break;
             }
+            result.trace.join(&entry.trace.with(Treatment::Split));
             entry = without_first(&entry, 1 + taken);
         }
         if entry.as_said().is_none_or(|said| entry.intact || !said.parts.is_empty()) {
@@ -146,7 +150,8 @@ fn media_of(entry: &Entry) -> &[Part] {
 fn without_first(entry: &Entry, count: usize) -> Entry {
     match &entry.kind {
         Kind::Said(said) => {
-            entry.altered(Kind::Said(Said { parts: said.parts[count..].to_vec(), ..said.clone() }))
+            let rest = Said { parts: said.parts[count..].to_vec(), ..said.clone() };
+            Entry { trace: entry.trace.with(Treatment::Split), ..entry.altered(Kind::Said(rest)) }
         }
         _ => entry.clone(),
     }

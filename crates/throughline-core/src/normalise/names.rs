@@ -1,7 +1,9 @@
 //! Ids and names as the target wants them; what is on offer under those names.
 
 use super::Item;
-use crate::{Action, Ask, Dialect, Kind, NameMap, Report, Rules, Subject, Text, Tool, ToolChoice, ToolForm};
+use crate::{
+    Action, Ask, Dialect, Kind, NameMap, Report, Rules, Subject, Text, Tool, ToolChoice, ToolForm, Treatment,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of tools, as they came and as they are sent.
@@ -73,6 +75,7 @@ pub(super) fn name_calls(
                 }
                 if call.id != id || call.name != name || flattens {
                     item.entry.intact = false;
+                    item.entry.trace.note(Treatment::Renamed);
                 }
                 call.namespace = call.namespace.take().filter(|_| rules.namespaces);
                 call.name = name;
@@ -85,6 +88,7 @@ pub(super) fn name_calls(
                 if let Some(id) = id.filter(|id| returned.call_id.as_ref() != Some(id)) {
                     returned.call_id = Some(id);
                     item.entry.intact = false;
+                    item.entry.trace.note(Treatment::Renamed);
                 }
             }
             _ => {}

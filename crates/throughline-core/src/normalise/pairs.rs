@@ -3,7 +3,8 @@
 use super::Item;
 use crate::render::retold;
 use crate::{
-    Action, Entry, Kind, Ledger, NameRule, Oddity, Outcome, Part, Report, Return, Side, Text, joined_text,
+    Absence, Action, Addition, Entry, Kind, Ledger, NameRule, Oddity, Outcome, Part, Report, Return, Side,
+    Text, Trace, Treatment, joined_text,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,9 +89,13 @@ impl<'a> Arranger<'a> {
             let call = &self.entries[self.ledger.pairs()[pair].call];
             let entry = match self.ledger.pairs()[pair].result {
                 Some(result) => {
-                    self.note_move(result, expected);
+                    let has_moved = self.note_move(result, expected);
                     expected = result + 1;
-                    self.matching(result, call)
+                    let mut entry = self.matching(result, call);
+                    if has_moved {
+                        entry.trace.note(Treatment::Moved);
+                    }
+                    entry
                 }
                 None => self.closing(call),
             };
@@ -98,7 +103,8 @@ impl<'a> Arranger<'a> {
         }
     }
 
-    fn note_move(&mut self, result: usize, expected: usize) {
+    /// Notes that a result does not stand where it is expected; says whether that is so.
+    fn note_move(&mut self, result: usize, expected: usize) -> bool {
         let skipped = self.entries.get(expected..result);
         let in_place = skipped.is_some_and(|skipped| skipped.iter().all(|entry| entry.as_return().is_some()));
         let reason = match self.ledger.oddity_of(result) {
@@ -106,9 +112,10 @@ impl<'a> Arranger<'a> {
             Some(Oddity::ByItemId) => "the result named the item instead of the call",
             Some(Oddity::ByPosition) => "the result named no call; taken by its position",
             _ if !in_place => "the result did not follow its call",
-            _ => return,
+            _ => return false,
         };
         self.report.entry(Action::Repaired, self.entries[result].place, reason);
+        true
     }
 
     /// Returns the result in the form that its call demands.
@@ -135,6 +142,7 @@ impl<'a> Arranger<'a> {
             freeform: call.is_some_and(|call| matches!(call.input, crate::Input::Freeform(_))),
         }));
         closing.place = entry.place;
+        closing.trace = Trace::Added(Addition::ClosingResult);
         closing
     }
 
@@ -146,6 +154,7 @@ impl<'a> Arranger<'a> {
         if let Some(of) = first {
             if self.entries[of].as_return().is_some_and(|first| same_result(first, returned)) {
                 self.report.entry(Action::Dropped, entry.place, "the same result came twice");
+                self.report.leave_out(entry, Absence::DuplicateResult);
                 return;
             }
             self.report.entry(Action::Repaired, entry.place, "a second, other result, retold as text");

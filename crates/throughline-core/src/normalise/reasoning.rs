@@ -2,7 +2,8 @@
 
 use super::Item;
 use crate::{
-    Action, Ask, Entry, ForeignReasoning, Kind, Report, Role, Rules, Seal, Side, Target, Text, Thought,
+    Absence, Action, Ask, Entry, ForeignReasoning, Kind, Report, Role, Rules, Seal, Side, Target, Text,
+    Thought, Treatment,
 };
 
 /// Keeps the reasoning that the target may be sent; drops or retells the rest.
@@ -32,13 +33,17 @@ pub(super) fn sort(items: &mut Vec<Item>, target: &Target<'_>, report: &mut Repo
 
 /// Says whether a thought may go to the target.
 fn may_return(entry: &Entry, thought: &Thought, target: &Target<'_>) -> bool {
-    let is_own = match (&entry.origin, &target.origin) {
+    let rule = target.rules.reasoning;
+    is_issuer(entry, target) && entry.intact && !rule.refused && (is_sealed(thought) || !rule.needs_seal)
+}
+
+/// Says whether the target issued a thought.
+fn is_issuer(entry: &Entry, target: &Target<'_>) -> bool {
+    match (&entry.origin, &target.origin) {
         (Some(issuer), Some(target)) => issuer == target,
         // Nobody says who issued it: a client that resends it in the target's own dialect is trusted.
         _ => dialect_of(entry) == Some(target.rules.dialect),
-    };
-    let rule = target.rules.reasoning;
-    is_own && entry.intact && !rule.refused && (is_sealed(thought) || !rule.needs_seal)
+    }
 }
 
 fn dialect_of(entry: &Entry) -> Option<crate::Dialect> {
@@ -69,6 +74,11 @@ fn retell(entry: &Entry, thought: &Thought, target: &Target<'_>, report: &mut Re
     let readable = readable(thought);
     if target.foreign_reasoning == ForeignReasoning::Drop || readable.is_empty() {
         report.entry(Action::Dropped, entry.place, "reasoning of another backend");
+        let why = match is_issuer(entry, target) {
+            true => Absence::UnusableReasoning,
+            false => Absence::ForeignReasoning,
+        };
+        report.leave_out(entry, why);
         return None;
     }
     report.entry(Action::Translated, entry.place, "reasoning of another backend is sent as text");
@@ -78,6 +88,10 @@ fn retell(entry: &Entry, thought: &Thought, target: &Target<'_>, report: &mut Re
         Entry::said(Role::Assistant, readable)
     };
     retold.place = entry.place;
+    retold.trace = entry.trace.with(match retold.kind {
+        Kind::Thought(_) => Treatment::Adapted,
+        _ => Treatment::Retold,
+    });
     Some(retold)
 }
 
@@ -97,6 +111,7 @@ pub(super) fn drop_dangling(items: &mut Vec<Item>, rules: &Rules, report: &mut R
         let is_thought = matches!(item.entry.kind, Kind::Thought(_));
         if is_thought && !followed {
             report.entry(Action::Dropped, item.entry.place, "nothing follows this reasoning");
+            report.leave_out(&item.entry, Absence::DanglingReasoning);
             continue;
         }
         // Of several in a row, only the last is followed by what it led to.

@@ -1,7 +1,9 @@
 //! System messages where the target allows them.
 
 use super::Item;
-use crate::{Action, Entry, Kind, Part, Report, Role, Rules, Said, Side, SystemRule, joined_text};
+use crate::{
+    Action, Entry, Kind, Part, Report, Role, Rules, Said, Side, SystemRule, Trace, Treatment, joined_text,
+};
 
 const RETOLD: &str = "System message:";
 
@@ -26,6 +28,7 @@ fn as_system(item: &mut Item, report: &mut Report) {
     {
         said.role = Role::System;
         item.entry.intact = false;
+        item.entry.trace.note(Treatment::Translated);
         report.entry(Action::Translated, item.entry.place, "developer is sent as system");
     }
 }
@@ -48,6 +51,7 @@ fn retell_late(items: &mut [Item], report: &mut Report) {
         }
         let retold = Said { role: Role::User, parts, standing: false };
         item.entry = item.entry.altered(Kind::Said(retold));
+        item.entry.trace.note(Treatment::Retold);
         report.entry(
             Action::Translated,
             item.entry.place,
@@ -61,6 +65,7 @@ fn merge_leading(items: &mut Vec<Item>, report: &mut Report) {
     if count < 2 {
         return;
     }
+    let trace = Trace::joined(items[..count].iter().map(|item| &item.entry.trace));
     let parts: Vec<Part> = items
         .drain(..count)
         .filter_map(|item| match item.entry.kind {
@@ -72,7 +77,8 @@ fn merge_leading(items: &mut Vec<Item>, report: &mut Report) {
     // Only texts can be joined; anything else would be lost.
     let is_text_only = parts.iter().all(|part| part.as_text().is_some());
     let parts = if is_text_only { vec![Part::text(joined_text(&parts))] } else { parts };
-    let merged = Entry::new(Kind::Said(Said { role: Role::System, parts, standing: false }));
+    let mut merged = Entry::new(Kind::Said(Said { role: Role::System, parts, standing: false }));
+    merged.trace = trace;
     items.insert(0, Item::lone(merged));
     report.entry(Action::Translated, None, "system messages are sent as one");
 }

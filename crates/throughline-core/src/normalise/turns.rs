@@ -1,7 +1,7 @@
 //! Turns in the order that the target's template demands.
 
 use super::Item;
-use crate::{Action, Entry, Kind, Report, Role, Rules, Side};
+use crate::{Action, Addition, Entry, Kind, Report, Role, Rules, Side, Trace};
 
 const CONTINUED: &str = "(continued)";
 const RECEIVED: &str = "Tool results received.";
@@ -19,19 +19,23 @@ pub(super) fn order(items: &mut Vec<Item>, rules: &Rules, continues: bool, repor
         merge_neighbours(items, report);
     }
     if !rules.assistant_last && items.last().is_some_and(|item| item.entry.side() == Side::Assistant) {
-        items.push(Item::lone(Entry::said(Role::User, GO_ON)));
+        items.push(added(Role::User, GO_ON, Addition::ClosingWords));
         report.entry(Action::Repaired, None, "the last message may not be the assistant's");
     }
     if !continues && items.iter().all(|item| item.entry.side() == Side::System) {
-        items.push(Item::lone(Entry::said(Role::User, CONTINUED)));
+        items.push(added(Role::User, CONTINUED, Addition::OpeningWords));
         report.entry(Action::Repaired, None, "a request needs at least one message");
     }
+}
+
+fn added(role: Role, words: &'static str, addition: Addition) -> Item {
+    Item::lone(Entry { trace: Trace::Added(addition), ..Entry::said(role, words) })
 }
 
 fn start_with_user(items: &mut Vec<Item>, report: &mut Report) {
     let first = items.iter().position(|item| item.entry.side() != Side::System);
     let Some(first) = first.filter(|at| items[*at].entry.side() != Side::User) else { return };
-    items.insert(first, Item::lone(Entry::said(Role::User, CONTINUED)));
+    items.insert(first, added(Role::User, CONTINUED, Addition::OpeningWords));
     report.entry(Action::Repaired, None, "the first message must be the user's");
 }
 
@@ -41,7 +45,7 @@ fn answer_results(items: &mut Vec<Item>, report: &mut Report) {
     for item in items.drain(..) {
         let after_result = answered.last().is_some_and(|last| last.entry.as_return().is_some());
         if after_result && item.entry.as_said().is_some_and(|said| said.role != Role::Assistant) {
-            answered.push(Item::lone(Entry::said(Role::Assistant, RECEIVED)));
+            answered.push(added(Role::Assistant, RECEIVED, Addition::WordsBetween));
             report.entry(
                 Action::Repaired,
                 item.entry.place,
@@ -83,5 +87,6 @@ fn join(into: &mut Entry, entry: Entry) {
     if let (Kind::Said(said), Kind::Said(more)) = (&mut into.kind, entry.kind) {
         said.parts.extend(more.parts);
         into.intact = false;
+        into.trace.join(&entry.trace);
     }
 }

@@ -2,7 +2,9 @@
 
 use super::decision::{Decision, Decisions, Taken};
 use super::marker;
-use crate::{Action, Call, Entry, Kind, Part, Report, Return, Side, Summary, Text};
+use crate::{
+    Absence, Action, Addition, Call, Entry, Kind, Part, Report, Return, Side, Summary, Text, Trace, Treatment,
+};
 
 /// Returns the entries as `decisions` show them.
 pub(super) fn apply(
@@ -19,7 +21,8 @@ pub(super) fn apply(
     for (at, entry) in entries.iter().enumerate() {
         if let Some(span) = decisions.span.as_ref().filter(|span| span.at as usize == at) {
             let summary = Summary { text: span.text.clone(), covers: span.covers };
-            shown.push(Entry::new(Kind::Summarised(summary)));
+            let trace = Trace::Added(Addition::Summary);
+            shown.push(Entry { trace, ..Entry::new(Kind::Summarised(summary)) });
         }
         bereft &= entry.side() == Side::Assistant;
         let Some(taken) = taken.next_if(|taken| taken.entry as usize == at) else {
@@ -28,9 +31,35 @@ pub(super) fn apply(
         };
         bereft |= matches!(entry.kind, Kind::Thought(_));
         report.entry(action(&taken.decision, entry), entry.place, reason(taken));
-        shown.extend(shown_as(entry, taken, recall));
+        match shown_as(entry, taken, recall) {
+            Some(mut entry) => {
+                note_treatment(&mut entry.trace, taken);
+                shown.push(entry);
+            }
+            None => report.leave_out(entry, absence(&taken.decision)),
+        }
     }
     shown
+}
+
+fn note_treatment(trace: &mut Trace, taken: &Taken) {
+    trace.note(match &taken.decision {
+        Decision::Superseded { .. } => Treatment::Superseded,
+        Decision::Excerpt(_) => Treatment::Excerpted,
+        Decision::Cleared => Treatment::Cleared,
+        Decision::Masked | Decision::Summarised | Decision::Dropped => Treatment::Masked,
+    });
+    if taken.stale {
+        trace.note(Treatment::Stale);
+    }
+}
+
+const fn absence(decision: &Decision) -> Absence {
+    match decision {
+        Decision::Summarised => Absence::Summarised,
+        Decision::Cleared => Absence::Cleared,
+        _ => Absence::Superseded,
+    }
 }
 
 fn unlinked(entry: &Entry) -> Entry {

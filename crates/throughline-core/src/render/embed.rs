@@ -3,7 +3,7 @@
 //! A call never stands in the assistant's role, in no form: models imitate what they see themselves say.
 //! Content cannot pass for a marker: a line of it that begins like one is set apart.
 
-use crate::{Call, Content, Entry, Kind, Part, Return, Role, Said, Text, outcome};
+use crate::{Call, Content, Entry, Kind, Part, Return, Role, Said, Text, Treatment, outcome};
 
 const HEADING: &str = "Context (tool result):";
 const COMMENT: &str = "<!-- prior-tool";
@@ -35,6 +35,7 @@ pub(super) fn embedded(entry: &Entry, returned: &Return, call: Option<&Call>, fo
     }
     let mut said = Entry::new(Kind::Said(Said { role: Role::User, parts, standing: false }));
     said.place = entry.place;
+    said.trace = entry.trace.with(Treatment::Retold);
     said
 }
 

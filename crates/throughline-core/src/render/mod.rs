@@ -10,7 +10,7 @@ pub use brief::{BriefOptions, BriefSummary, brief, brief_in_force, briefed, own_
 pub use embed::EmbedForm;
 
 use crate::normalise::Item;
-use crate::{Action, Call, Entry, Kind, Report, Return, Role, Summary};
+use crate::{Absence, Action, Call, Entry, Kind, Report, Return, Role, Summary, Trace, Treatment};
 use std::collections::BTreeMap;
 
 /// How tool history is shown to a backend.
@@ -57,14 +57,19 @@ impl Strategy {
 
 /// Shows the tool history in `items` by `strategy`.
 pub(crate) fn apply(strategy: Strategy, items: &mut Vec<Item>, report: &mut Report) {
-    let mut calls: BTreeMap<usize, Call> = BTreeMap::new();
+    let mut calls: BTreeMap<usize, (Call, Trace)> = BTreeMap::new();
+    // Only comments tell the call along with its result.
+    let tells_calls = strategy == Strategy::TextEmbed(EmbedForm::Comments);
     let mut out = Vec::with_capacity(items.len());
     for Item { entry, pair } in items.drain(..) {
         match &entry.kind {
             Kind::Called(call) => {
                 if strategy != Strategy::Native {
-                    calls.extend(pair.map(|pair| (pair, call.clone())));
+                    calls.extend(pair.map(|pair| (pair, (call.clone(), entry.trace.clone()))));
                     report.entry(Action::Translated, entry.place, "the call is left out of the text");
+                    if !tells_calls {
+                        report.leave_out(&entry, Absence::CallOfText);
+                    }
                 }
                 out.extend(strategy.render_call(entry).map(|entry| Item { entry, pair }));
             }
@@ -73,10 +78,15 @@ pub(crate) fn apply(strategy: Strategy, items: &mut Vec<Item>, report: &mut Repo
                 if strategy != Strategy::Native {
                     report.entry(Action::Translated, entry.place, "the result is sent as text");
                 }
-                out.push(Item { entry: strategy.render_result(entry, call), pair });
+                let mut entry = strategy.render_result(entry, call.map(|(call, _)| call));
+                if let Some((_, trace)) = call.filter(|_| tells_calls) {
+                    entry.trace.join(&trace.with(Treatment::Retold));
+                }
+                out.push(Item { entry, pair });
             }
             Kind::Summarised(summary) => {
-                let entry = strategy.render_summary(summary);
+                let trace = entry.trace.with(Treatment::Retold);
+                let entry = Entry { trace, ..strategy.render_summary(summary) };
                 out.push(Item { entry, pair });
             }
             _ => out.push(Item { entry, pair }),

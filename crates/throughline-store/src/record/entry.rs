@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use throughline_core::{
     Call, Content, Continued, ConversationId, Dialect, Entry, EntryId, Envelope, Extra, File, Handover,
-    Image, Input, Kind, Media, Origin, Outcome, Part, Return, Role, Said, Seal, Summary, Text, Thought, Wire,
+    Image, Input, Kind, Media, Origin, Outcome, Part, Return, Role, Said, Seal, Summary, Text, Thought,
+    Trace, Wire,
 };
 
 use super::text::{Reader, Writer};
@@ -72,7 +73,7 @@ pub(super) fn read(reader: &mut Reader<'_>, resolve: Resolve<'_>) -> Result<Entr
     };
     let origin = if has(HAS_ORIGIN) { Some(read_origin(reader)?) } else { None };
     let kind = read_kind(reader)?;
-    Ok(Entry { kind, origin, wire, envelope, place: None, intact: has(INTACT) })
+    Ok(Entry { kind, origin, wire, envelope, place: None, intact: has(INTACT), trace: Trace::Untracked })
 }
 
 /// Reads which envelope an entry shares with others, and nothing else.

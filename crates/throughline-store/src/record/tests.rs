@@ -135,7 +135,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     let place =
         (any::<u32>(), option::of(any::<u32>())).prop_map(|(message, block)| Place { message, block });
     (kind(), option::of(origin()), option::of(wire()), option::of(place), any::<bool>()).prop_map(
-        |(kind, origin, wire, place, intact)| Entry { kind, origin, wire, envelope: None, place, intact },
+        |(kind, origin, wire, place, intact)| Entry { origin, wire, place, intact, ..Entry::new(kind) },
     )
 }
 

@@ -17,23 +17,30 @@ pub(super) enum Holder {
     Media,
 }
 
-/// Writes content as a string or an array of parts.
+/// Writes content as a string or an array of parts; says whether it says anything.
 pub(super) fn write_content(
     writer: &mut Writer,
     parts: &[&Part],
     holder: Holder,
     place: Option<Place>,
     report: &mut Report,
-) {
+) -> bool {
     let parts: Vec<&Part> =
         parts.iter().copied().filter(|part| is_writable(part, holder, place, report)).collect();
     match parts[..] {
-        [] => writer.string(""),
-        [Part { content: Content::Text(text), wire }] if own(wire.as_ref()).is_none() => writer.string(text),
+        [] => {
+            writer.string("");
+            false
+        }
+        [Part { content: Content::Text(text), wire }] if own(wire.as_ref()).is_none() => {
+            writer.string(text);
+            !text.is_empty()
+        }
         _ => {
             writer.begin_array();
             parts.iter().for_each(|part| write_part(writer, part, place, report));
             writer.end_array();
+            true
         }
     }
 }
@@ -50,7 +57,8 @@ pub(super) fn write_result(
 ) {
     if rules.parts_in_results {
         let holder = if rules.media_in_results { Holder::Media } else { Holder::Text };
-        return write_content(writer, &parts.iter().collect::<Vec<_>>(), holder, place, report);
+        write_content(writer, &parts.iter().collect::<Vec<_>>(), holder, place, report);
+        return;
     }
     let texts = parts.iter().filter(|part| is_writable(part, Holder::Text, place, report)).count();
     if texts > 1 {

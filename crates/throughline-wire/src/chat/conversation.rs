@@ -9,19 +9,20 @@ use super::calls::{is_loose, is_sendable, write_call};
 use super::content::{Holder, write_content, write_result};
 use super::extras::own;
 use super::vocabulary::{Closed, vocabulary};
+use crate::input::is_filled_in;
 use crate::json::{Document, Writer};
 use crate::segment::{Segment, segments, verbatim};
 use std::sync::Arc;
 use throughline_core::outcome::marked;
 use throughline_core::{
-    Action, Content, Dialect, Entry, Envelope, Extra, Kind, Outcome, Part, Place, Prompt, Report, Return,
-    Role, Rules, Said, Side, Text,
+    Action, Addition, Content, Dialect, Entry, Envelope, Extra, Kind, Outcome, Part, Place, Prompt, Report,
+    Return, Role, Rules, Said, SentPlace, Side, Text, Trace, Treatment,
 };
 
 /// Writes the array of messages.
 pub(super) fn write_messages(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report) {
     let target = Taker::new(&prompt.entries, prompt.rules);
-    let mut out = Messages { writer, rules: prompt.rules, report, target };
+    let mut out = Messages { writer, rules: prompt.rules, report, target, count: 0 };
     out.writer.begin_array();
     for segment in segments(&prompt.entries) {
         match segment.side {
@@ -124,13 +125,34 @@ struct Messages<'w> {
     rules: &'w Rules,
     report: &'w mut Report,
     target: Taker<'w>,
+    /// How many messages were written.
+    count: u32,
 }
 
 impl Messages<'_> {
+    /// Writes a message as it came.
+    fn verbatim(&mut self, text: &str, entries: &[Entry]) {
+        self.writer.raw(text);
+        for (entry, nth) in entries.iter().zip(0..) {
+            self.land(nth, entry, false);
+        }
+        self.count += 1;
+    }
+
+    /// Notes that an entry stands in the message under way, and whether it says something else there.
+    fn land(&mut self, nth: u32, entry: &Entry, is_adapted: bool) {
+        let at = SentPlace::within(self.count, nth);
+        if is_adapted {
+            self.report.provenance.land(at, &entry.trace.with(Treatment::Adapted));
+        } else {
+            self.report.provenance.land(at, &entry.trace);
+        }
+    }
+
     fn other_segment(&mut self, segment: &Segment<'_>) {
         for message in segment.messages() {
             match self.target.as_it_came(message) {
-                Some(text) => self.writer.raw(text),
+                Some(text) => self.verbatim(text, message),
                 None => message.iter().for_each(|entry| self.other_entry(entry)),
             }
         }
@@ -156,16 +178,21 @@ impl Messages<'_> {
             Role::User => ("user", Holder::Media),
             Role::Assistant => ("assistant", Holder::Text),
         };
+        let changes = self.report.changes.len();
         self.writer.begin_object();
         self.writer.field_str("role", role);
         self.writer.key("content");
         let parts: Vec<&Part> = said.parts.iter().collect();
         write_content(self.writer, &parts, holder, entry.place, self.report);
+        let is_adapted = self.report.changes.len() > changes;
         self.envelope_extras(std::slice::from_ref(entry));
         self.writer.end_object();
+        self.land(0, entry, is_adapted);
+        self.count += 1;
     }
 
     fn returned(&mut self, entry: &Entry, returned: &Return) {
+        let changes = self.report.changes.len();
         self.writer.begin_object();
         self.writer.field_str("role", "tool");
         if let Some(id) = &returned.call_id {
@@ -181,14 +208,18 @@ impl Messages<'_> {
         self.writer.key("content");
         let parts = marked(&returned.parts, returned.outcome, false);
         write_result(self.writer, &parts, self.rules, entry.place, self.report);
+        let is_adapted = self.report.changes.len() > changes;
         self.envelope_extras(std::slice::from_ref(entry));
         self.writer.end_object();
+        self.land(0, entry, is_adapted);
+        self.count += 1;
     }
 
     fn assistant_segment(&mut self, segment: &Segment<'_>) {
         if self.target.takes_segment(segment) {
-            let texts = segment.messages().filter_map(|message| verbatim(message, Dialect::Chat));
-            return texts.for_each(|text| self.writer.raw(text));
+            let messages =
+                segment.messages().filter_map(|message| Some((verbatim(message, Dialect::Chat)?, message)));
+            return messages.for_each(|(text, message)| self.verbatim(text, message));
         }
         for message in segment.messages().filter(|message| lists_no_calls(message)) {
             let place = message.first().and_then(|entry| entry.place);
@@ -208,7 +239,7 @@ impl Messages<'_> {
             let end = at + message.len();
             if let Some(text) = self.target.as_it_came(message) {
                 self.talk_anew(&segment.entries[unwritten..at]);
-                self.writer.raw(text);
+                self.verbatim(text, message);
                 unwritten = end;
             }
             at = end;
@@ -232,22 +263,79 @@ impl Messages<'_> {
         self.writer.field_str("role", "assistant");
         self.writer.key("content");
         let place = entries.first().and_then(|entry| entry.place);
+        let changes = self.report.changes.len();
+        let mut says_something = false;
         if gathered.parts.is_empty() && !gathered.calls.is_empty() {
             self.writer.null();
         } else {
-            write_content(self.writer, &gathered.parts, Holder::Text, place, self.report);
+            says_something = write_content(self.writer, &gathered.parts, Holder::Text, place, self.report);
         }
         if !gathered.refusals.is_empty() {
             self.writer.key("refusal");
             write_joined(self.writer, &gathered.refusals);
+            says_something = true;
         }
-        self.reasoning(&gathered, place);
-        self.calls(&gathered.calls);
-        self.envelope_extras(entries);
+        // A refusal is read behind the text, and several as one.
+        let refuses_besides =
+            !gathered.refusals.is_empty() && gathered.refusals.len() + gathered.parts.len() > 1;
+        let is_adapted = self.report.changes.len() > changes || refuses_besides;
+        let mut thinks = self.reasoning(&gathered, place);
+        let calls = self.calls(&gathered.calls);
+        thinks |= self.envelope_extras(entries);
         self.writer.end_object();
+
+        // Reasoning is read first, then what is said, then the calls.
+        let mut nth = 0;
+        if thinks {
+            self.land_thoughts(entries);
+            nth += 1;
+        }
+        if says_something || (gathered.calls.is_empty() && !thinks) {
+            self.land_said(nth, entries, is_adapted);
+            nth += 1;
+        }
+        for (entry, is_adapted) in calls {
+            self.land(nth, entry, is_adapted);
+            nth += 1;
+        }
+        self.count += 1;
     }
 
-    fn reasoning(&mut self, gathered: &Gathered<'_>, place: Option<Place>) {
+    fn land_thoughts(&mut self, entries: &[Entry]) {
+        let mut is_there = false;
+        for entry in entries {
+            if let Kind::Thought(thought) = &entry.kind {
+                // There is one text of reasoning in a message, and no seal.
+                self.land(0, entry, thought.seal.is_some() || thought.content.len() != 1);
+                is_there = true;
+            }
+        }
+        if !is_there {
+            let at = SentPlace::within(self.count, 0);
+            self.report.provenance.land(at, &Trace::Added(Addition::EmptyReasoning));
+        }
+    }
+
+    fn land_said(&mut self, nth: u32, entries: &[Entry], is_adapted: bool) {
+        let is_empty = |entry: &Entry| entry.as_said().is_some_and(|said| said.parts.is_empty());
+        let said = || entries.iter().filter(|entry| entry.as_said().is_some());
+        let are_all_empty = said().all(is_empty);
+        let first_call = entries.iter().position(is_call).unwrap_or(entries.len());
+        for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.as_said().is_some()) {
+            if is_empty(entry) && !are_all_empty {
+                continue;
+            }
+            if at > first_call {
+                let moved = Entry { trace: entry.trace.with(Treatment::Moved), ..entry.clone() };
+                self.land(nth, &moved, is_adapted);
+            } else {
+                self.land(nth, entry, is_adapted);
+            }
+        }
+    }
+
+    /// Writes the reasoning of a message; says whether it has any.
+    fn reasoning(&mut self, gathered: &Gathered<'_>, place: Option<Place>) -> bool {
         let is_missing = self.rules.reasoning.required_with_calls
             && !gathered.calls.is_empty()
             && gathered.reasoning.is_empty();
@@ -259,22 +347,28 @@ impl Messages<'_> {
             self.writer.key("reasoning_content");
             write_joined(self.writer, &gathered.reasoning);
         }
+        is_missing || !gathered.reasoning.is_empty()
     }
 
-    fn calls(&mut self, calls: &[&Entry]) {
+    /// Writes the calls of a message; returns those that were written, and whether they say something else now.
+    fn calls<'e>(&mut self, calls: &[&'e Entry]) -> Vec<(&'e Entry, bool)> {
+        let mut written = Vec::with_capacity(calls.len());
         if calls.is_empty() {
-            return;
+            return written;
         }
         self.writer.key("tool_calls");
         self.writer.begin_array();
         for entry in calls {
+            let changes = self.report.changes.len();
             match (&entry.kind, own(entry.wire.as_ref())) {
                 (Kind::Called(call), _) => write_call(self.writer, entry, call, self.rules, self.report),
                 (_, Some(wire)) => self.writer.raw(&wire.text),
-                _ => {}
+                _ => continue,
             }
+            written.push((*entry, self.report.changes.len() > changes || is_filled_in(entry)));
         }
         self.writer.end_array();
+        written
     }
 
     fn gather<'e>(&mut self, entries: &'e [Entry]) -> Gathered<'e> {
@@ -297,7 +391,7 @@ impl Messages<'_> {
                 Kind::Opaque { .. } if is_call(entry) => gathered.calls.push(entry),
                 // A message of a role that nobody knows.
                 Kind::Opaque { .. } => match own(entry.wire.as_ref()) {
-                    Some(wire) => self.writer.raw(&wire.text),
+                    Some(wire) => self.verbatim(&wire.text, std::slice::from_ref(entry)),
                     None => self.skip(entry.place),
                 },
                 _ => self.skip(entry.place),
@@ -306,8 +400,9 @@ impl Messages<'_> {
         gathered
     }
 
-    /// Writes the fields that stood beside the content in the messages that these entries came in.
-    fn envelope_extras(&mut self, entries: &[Entry]) {
+    /// Writes the fields that stood beside the content in the messages that these entries came in; says whether
+    /// reasoning is among them.
+    fn envelope_extras(&mut self, entries: &[Entry]) -> bool {
         let mut written: Vec<&Text> = Vec::new();
         let mut last: Option<&Arc<Envelope>> = None;
         for (envelope, _) in entries.iter().filter_map(|entry| entry.envelope.as_ref()) {
@@ -329,8 +424,12 @@ impl Messages<'_> {
                 }
             }
         }
+        written.iter().any(|name| *name == DETAILS)
     }
 }
+
+/// The field that holds sealed reasoning.
+const DETAILS: &str = "reasoning_details";
 
 /// Says whether a field may go back to where it came from: sealed reasoning only beside its text.
 fn may_return(extra: &Extra, envelope: &Arc<Envelope>, entries: &[Entry]) -> bool {
@@ -338,7 +437,7 @@ fn may_return(extra: &Extra, envelope: &Arc<Envelope>, entries: &[Entry]) -> boo
         matches!(entry.kind, Kind::Thought(_))
             && entry.envelope.as_ref().is_some_and(|(of, _)| Arc::ptr_eq(of, envelope))
     };
-    extra.name != "reasoning_details" || entries.iter().any(is_thought_of)
+    extra.name != DETAILS || entries.iter().any(is_thought_of)
 }
 
 fn is_own(entry: &Entry) -> bool {

@@ -11,10 +11,12 @@ use super::parts::{BlockList, Destination, Head, write_parts};
 use super::settings::SettingsWriter;
 use super::{reasoning, tools};
 use crate::dialects::expected_length;
+use crate::input::is_filled_in;
 use crate::json::{Document, Edit, Node, Writer, patch};
 use crate::segment::{Segment, segments, verbatim};
 use throughline_core::{
-    Action, Content, Entry, Envelope, Kind, Part, Prompt, Report, Role, Said, Side, SystemRule, Text,
+    Action, Content, Entry, Envelope, Kind, Part, Prompt, Report, Role, Said, SentPlace, Side, SystemRule,
+    Text, Treatment,
 };
 
 /// Writes a request.
@@ -148,16 +150,21 @@ impl<'p> Conversation<'p> {
         if let [entry] = self.beside
             && let Some(wire) = own(entry.wire.as_ref()).filter(|_| entry.intact)
         {
+            report.provenance.land(SentPlace::beside(), &entry.trace);
             return writer.field_raw("system", &wire.text);
         }
         let mut list = BlockList::new(writer, Head::Field("system"));
         for entry in self.beside {
             let parts = entry.as_said().map_or(&[][..], |said| &said.parts);
+            let (blocks, changes) = (list.count, report.changes.len());
             write_parts(
                 &mut list,
                 parts,
                 &mut Destination { takes_media: false, place: entry.place, report },
             );
+            if list.count > blocks {
+                land(report, SentPlace::beside(), entry, changes);
+            }
         }
         list.end();
     }
@@ -165,24 +172,40 @@ impl<'p> Conversation<'p> {
     fn write_messages(&self, writer: &mut Writer, report: &mut Report) {
         writer.key("messages");
         writer.begin_array();
+        // How many messages were written.
+        let mut count = 0;
         let mut segments = segments(self.within).peekable();
         while let Some(segment) = segments.next() {
             match segments.peek().is_none().then(|| trimmed(&segment, report)).flatten() {
                 Some(entries) => {
-                    self.write_segment(writer, &Segment { side: segment.side, entries: &entries }, report);
+                    let segment = Segment { side: segment.side, entries: &entries };
+                    count += self.write_segment(writer, &segment, count, report);
                 }
-                None => self.write_segment(writer, &segment, report),
+                None => count += self.write_segment(writer, &segment, count, report),
             }
         }
         writer.end_array();
     }
 
-    fn write_segment(&self, writer: &mut Writer, segment: &Segment<'_>, report: &mut Report) {
+    /// Writes a segment as messages, of which the first is number `first`; returns how many those are.
+    fn write_segment(
+        &self,
+        writer: &mut Writer,
+        segment: &Segment<'_>,
+        first: u32,
+        report: &mut Report,
+    ) -> u32 {
         if segment.is_verbatim(OWN) {
-            return segment
-                .messages()
-                .filter_map(|message| verbatim(message, OWN))
-                .for_each(|text| writer.raw(text));
+            let mut count = 0;
+            for message in segment.messages() {
+                let Some(text) = verbatim(message, OWN) else { continue };
+                writer.raw(text);
+                for (entry, nth) in message.iter().zip(0..) {
+                    report.provenance.land(SentPlace::within(first + count, nth), &entry.trace);
+                }
+                count += 1;
+            }
+            return count;
         }
         let role = match segment.side {
             Side::System => "system",
@@ -190,19 +213,51 @@ impl<'p> Conversation<'p> {
             Side::Assistant => "assistant",
         };
         if let Some(text) = only_text(segment.entries) {
-            return write_plain(writer, role, text, segment.entries);
+            if text.is_empty() {
+                return 0;
+            }
+            report.provenance.land(SentPlace::within(first, 0), &segment.entries[0].trace);
+            write_plain(writer, role, text, segment.entries);
+            return 1;
         }
         let mut list = BlockList::new(writer, Head::Message(role));
         let needs_seal = self.prompt.rules.reasoning.needs_seal;
         // Results come before anything else that the user says, or the request is refused.
         let (results, others): (Vec<&Entry>, Vec<&Entry>) =
             segment.entries.iter().partition(|entry| matches!(entry.kind, Kind::Returned(_)));
+        // What is said in a row is read as one entry, and everything else as one of its own.
+        let mut last: Option<(u32, bool)> = None;
         for entry in results.into_iter().chain(others) {
+            let (blocks, changes) = (list.count, report.changes.len());
             write_entry(&mut list, entry, needs_seal, report);
+            if list.count == blocks {
+                continue;
+            }
+            let is_spoken = matches!(entry.kind, Kind::Said(_) | Kind::Summarised(_) | Kind::Opaque { .. });
+            let nth = match last {
+                Some((nth, true)) if is_spoken => nth,
+                Some((nth, _)) => nth + 1,
+                None => 0,
+            };
+            last = Some((nth, is_spoken));
+            land(report, SentPlace::within(first, nth), entry, changes);
         }
-        if list.end() {
-            end_message(writer, role, segment.entries);
+        if !list.end() {
+            return 0;
         }
+        end_message(writer, role, segment.entries);
+        1
+    }
+}
+
+/// Notes where an entry was written; that changed what it says, if there are more `changes` now.
+fn land(report: &mut Report, at: SentPlace, entry: &Entry, changes: usize) {
+    let is_reworded =
+        matches!(&entry.kind, Kind::Thought(thought) if !entry.intact || thought.seal.is_none());
+    if report.changes.len() > changes || is_reworded || is_filled_in(entry) {
+        report.provenance.land(at, &entry.trace.with(Treatment::Adapted));
+    } else {
+        report.provenance.land(at, &entry.trace);
     }
 }
 
@@ -227,9 +282,6 @@ fn only_text(entries: &[Entry]) -> Option<&Text> {
 }
 
 fn write_plain(writer: &mut Writer, role: &str, text: &str, entries: &[Entry]) {
-    if text.is_empty() {
-        return;
-    }
     writer.begin_object();
     writer.field_str("role", role);
     writer.field_str("content", text);
@@ -273,7 +325,8 @@ fn trimmed(segment: &Segment<'_>, report: &mut Report) -> Option<Vec<Entry>> {
     parts.push(Part::text(text.trim_end()));
     let said = Said { parts, ..said.clone() };
     let mut entries = before.to_vec();
-    entries.push(last.altered(Kind::Said(said)));
+    let trace = last.trace.with(Treatment::Adapted);
+    entries.push(Entry { trace, ..last.altered(Kind::Said(said)) });
     Some(entries)
 }
 

@@ -71,6 +71,8 @@ pub(super) struct BlockList<'w> {
     writer: &'w mut Writer,
     head: Head<'w>,
     begun: bool,
+    /// How many blocks were written.
+    pub(super) count: u32,
 }
 
 /// What stands before a list of blocks.
@@ -84,7 +86,7 @@ pub(super) enum Head<'w> {
 impl<'w> BlockList<'w> {
     /// Returns a list of which nothing is written yet.
     pub(super) fn new(writer: &'w mut Writer, head: Head<'w>) -> Self {
-        Self { writer, head, begun: false }
+        Self { writer, head, begun: false, count: 0 }
     }
 
     /// Returns the writer, for one more block.
@@ -92,6 +94,7 @@ impl<'w> BlockList<'w> {
         if !self.begun {
             self.begin();
         }
+        self.count += 1;
         self.writer
     }
 

@@ -9,12 +9,15 @@ use super::request_item::ItemWriter;
 use super::{settings, tools};
 use crate::dialects::expected_length;
 use crate::json::{Document, Writer};
-use throughline_core::{Action, Dialect, Entry, Extra, Kind, Part, Prompt, Report, Text, Tool, ToolChoice};
+use throughline_core::{
+    Action, Dialect, Entry, Extra, Kind, Part, Prompt, Report, SentPlace, Text, Tool, ToolChoice,
+};
 
 /// Writes the body of a request.
 pub(crate) fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String {
     let mut writer = Writer::with_capacity(expected_length(prompt));
     writer.begin_object();
+    land_instructions(prompt, report);
     if prompt.stays_in_dialect() {
         write_own(&mut writer, prompt, report);
     } else {
@@ -56,6 +59,10 @@ fn write_own_field(writer: &mut Writer, field: &Extra, prompt: &Prompt<'_>, repo
         "model" if prompt.model != prompt.ask.model => write_model(writer, prompt),
         "instructions" if !same_standing(prompt) => write_instructions(writer, prompt),
         "input" if !is_input_untouched(prompt, field) => write_input(writer, prompt, report),
+        "input" => {
+            land_untouched(prompt, report);
+            writer.field_raw(&field.name, &field.value);
+        }
         "tools" if !tools::are_untouched(prompt) => write_tools(writer, prompt, report),
         "tool_choice" if prompt.tool_choice != prompt.ask.tool_choice => {
             if let Some(choice) = &prompt.tool_choice {
@@ -189,6 +196,21 @@ fn write_input(writer: &mut Writer, prompt: &Prompt<'_>, report: &mut Report) {
         }
     }
     writer.end_array();
+}
+
+/// Notes what `instructions` comes from; empty ones say nothing.
+fn land_instructions(prompt: &Prompt<'_>, report: &mut Report) {
+    let Some(entry) = instructions_at(prompt).and_then(|at| prompt.entries.get(at)) else { return };
+    if instructions_text(entry).is_some_and(|text| !text.is_empty()) {
+        report.provenance.land(SentPlace::beside(), &entry.trace);
+    }
+}
+
+/// Notes what an input comes from that is a string, which is one message.
+fn land_untouched(prompt: &Prompt<'_>, report: &mut Report) {
+    for entry in prompt.entries.iter().filter(|entry| !is_standing(entry)) {
+        report.provenance.land(SentPlace::within(0, 0), &entry.trace);
+    }
 }
 
 #[cfg(test)]

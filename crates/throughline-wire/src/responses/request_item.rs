@@ -10,8 +10,8 @@ use crate::json::{Document, Edit, Writer, patch};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use throughline_core::{
-    Action, Call, Dialect, Entry, Input, Kind, Part, Report, Return, Role, Rules, Said, Seal, Text, Thought,
-    Wire, outcome,
+    Action, Call, Dialect, Entry, Input, Kind, Part, Report, Return, Role, Rules, Said, Seal, SentPlace,
+    Text, Thought, Treatment, Wire, outcome,
 };
 
 /// Writes entries as the items of one list, in their order.
@@ -25,6 +25,8 @@ pub(super) struct ItemWriter<'w> {
     function_calls: BTreeSet<Text>,
     /// The ids of the items that went out as they came; of messages, which keep none, their text.
     sent: BTreeSet<Text>,
+    /// How many items were written.
+    count: u32,
 }
 
 /// Writes each entry as an item of its own; one that no item can say is left empty.
@@ -48,20 +50,40 @@ impl<'w> ItemWriter<'w> {
             custom_calls: BTreeSet::new(),
             function_calls: BTreeSet::new(),
             sent: BTreeSet::new(),
+            count: 0,
         }
     }
 
     /// Writes one entry as an item; one that has no form here is reported instead.
     pub(super) fn write(&mut self, entry: &Entry) {
         let own = entry.wire.as_ref().filter(|wire| wire.dialect == Dialect::Responses);
-        match (own, &entry.kind) {
-            (Some(wire), Kind::Reference { .. }) => self.writer.raw(&wire.text),
+        let changes = self.report.changes.len();
+        let is_written = match (own, &entry.kind) {
+            (Some(wire), Kind::Reference { .. }) => {
+                self.writer.raw(&wire.text);
+                true
+            }
             (Some(wire), Kind::Opaque { .. }) => self.write_intact(wire, entry),
             (Some(wire), kind) if entry.intact && self.goes_as_it_came(kind) => {
-                self.write_intact(wire, entry);
+                self.write_intact(wire, entry)
             }
             _ => self.build(entry, own),
+        };
+        if is_written {
+            let is_adapted = self.report.changes.len() > changes || is_reworded(entry, own);
+            self.land(entry, is_adapted || input::is_filled_in(entry));
         }
+    }
+
+    /// Notes where an entry was written, and whether it says something else there.
+    fn land(&mut self, entry: &Entry, is_adapted: bool) {
+        let at = SentPlace::within(self.count, 0);
+        if is_adapted {
+            self.report.provenance.land(at, &entry.trace.with(Treatment::Adapted));
+        } else {
+            self.report.provenance.land(at, &entry.trace);
+        }
+        self.count += 1;
     }
 
     /// Returns what was written since this was last asked, if anything was.
@@ -80,7 +102,7 @@ impl<'w> ItemWriter<'w> {
         }
     }
 
-    fn write_intact(&mut self, wire: &Wire, entry: &Entry) {
+    fn write_intact(&mut self, wire: &Wire, entry: &Entry) -> bool {
         if let Kind::Called(call) = &entry.kind {
             let custom = matches!(call.input, Input::Freeform(_)) && !wire.text.contains(FREEFORM_FIELD);
             self.note_call(&call.id, custom);
@@ -105,6 +127,7 @@ impl<'w> ItemWriter<'w> {
             }
             None => self.writer.raw(&wire.text),
         }
+        true
     }
 
     fn note_call(&mut self, id: &Text, custom: bool) {
@@ -115,7 +138,8 @@ impl<'w> ItemWriter<'w> {
         };
     }
 
-    fn build(&mut self, entry: &Entry, own: Option<&Wire>) {
+    /// Writes an item anew; says whether there is one.
+    fn build(&mut self, entry: &Entry, own: Option<&Wire>) -> bool {
         match &entry.kind {
             Kind::Said(said) => self.build_message(said, entry),
             Kind::Thought(thought) => self.build_reasoning(thought),
@@ -123,13 +147,15 @@ impl<'w> ItemWriter<'w> {
             Kind::Returned(returned) => self.build_output(returned, entry),
             Kind::HandedOver(_) | Kind::Summarised(_) | Kind::Reference { .. } | Kind::Opaque { .. } => {
                 let reason = "no item of responses can say this";
-                return self.report.entry(Action::Dropped, entry.place, reason);
+                self.report.entry(Action::Dropped, entry.place, reason);
+                return false;
             }
         }
         for extra in own.iter().filter(|_| !is_standing(entry)).flat_map(|wire| &wire.extras) {
             self.writer.field_raw(&extra.name, &extra.value);
         }
         self.writer.end_object();
+        true
     }
 
     fn build_message(&mut self, said: &Said, entry: &Entry) {
@@ -264,6 +290,17 @@ fn id_of(item: &str) -> Option<Text> {
 fn without_id(item: &str) -> Option<String> {
     Document::parse(item).ok()?.root().field("id")?;
     patch(item, &[Edit::Remove { name: "id" }]).ok()
+}
+
+/// Says whether a thought that is written anew loses a part of what it was.
+fn is_reworded(entry: &Entry, own: Option<&Wire>) -> bool {
+    match &entry.kind {
+        Kind::Thought(thought) if !(own.is_some() && entry.intact) => {
+            let seals = matches!(thought.seal, Some(Seal::Encrypted(_)));
+            !seals && thought.seal.is_some() || seals && !thought.content.is_empty()
+        }
+        _ => false,
+    }
 }
 
 fn is_standing(entry: &Entry) -> bool {

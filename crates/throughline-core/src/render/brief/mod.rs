@@ -13,7 +13,9 @@ mod result;
 mod talk;
 
 use crate::plan::{self, Told, ToolKind, ToolRules};
-use crate::{Action, Content, Entry, Kind, Part, Report, Said, Side, Text, joined_text};
+use crate::{
+    Action, Addition, Content, Entry, Kind, Part, Report, Said, Side, Text, Trace, Treatment, joined_text,
+};
 use result::Telling;
 use std::ops::Range;
 
@@ -85,9 +87,14 @@ pub fn with_brief(entries: &[Entry], brief: &Text) -> Vec<Entry> {
     match own.next().map(|entry| (entry, entry.as_said())) {
         Some((entry, Some(said))) => {
             let parts = joined(opening, &said.parts);
-            shown.push(entry.altered(Kind::Said(Said { parts, ..said.clone() })));
+            let trace = entry.trace.with(Treatment::BehindBrief);
+            let kind = Kind::Said(Said { parts, ..said.clone() });
+            shown.push(Entry { trace, ..entry.altered(kind) });
         }
-        _ => shown.push(Entry::said(crate::Role::User, brief.clone())),
+        _ => {
+            let trace = Trace::Added(Addition::Brief);
+            shown.push(Entry { trace, ..Entry::said(crate::Role::User, brief.clone()) });
+        }
     }
     shown.extend(own.cloned());
     shown

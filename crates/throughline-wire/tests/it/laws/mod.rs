@@ -14,6 +14,7 @@ mod entries;
 mod events;
 mod pairs;
 mod plan;
+mod provenance;
 mod replies;
 mod same_dialect;
 mod stable;
