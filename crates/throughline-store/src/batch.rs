@@ -6,7 +6,7 @@ use throughline_core::{ConversationId, Entry, EntryId, Place, Text};
 use crate::chain::Saying;
 use crate::digest::{Digest, Digester, Domain};
 use crate::record::{Encoded, LastEnvelope, encode};
-use crate::{Exchange, ExchangeId, KeptKind, Learned, Moment, ProviderEvent, Setting};
+use crate::{CompactionStep, Exchange, ExchangeId, KeptKind, Learned, Moment, ProviderEvent, Setting};
 
 /// Writes that take effect together, in their order.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,8 @@ pub enum Write {
         /// The events.
         events: Vec<ProviderEvent>,
     },
+    /// A step of compaction, of an exchange which must be there. One that is there already is left alone.
+    Compaction(Box<CompactionStep>),
     /// The final answer as the client is given it.
     Answer {
         /// The exchange, which must be there.

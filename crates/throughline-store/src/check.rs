@@ -62,6 +62,10 @@ impl<'b, P: Present> Check<'b, P> {
             Write::Exchange(exchange) => self.conversation(&exchange.conversation),
             Write::Sent { exchange: id, .. } | Write::Events { exchange: id, .. } => self.exchange(id),
             Write::Answer { exchange: id, .. } => self.exchange(id),
+            Write::Compaction(step) => {
+                self.exchange(&step.id.exchange)?;
+                step.follows.as_ref().map_or(Ok(()), |follows| self.exchange(&follows.exchange))
+            }
             Write::Setting(Setting { scope: Scope::Conversation(id), .. }) => self.conversation(id),
             Write::Entries(extension) => self.extension(extension),
             _ => Ok(()),

@@ -14,7 +14,7 @@ use crate::digest::{Digest, Digester, Domain};
 use crate::pack::Packed;
 use crate::tags::{dialect_tag, kind_tag};
 use crate::upkeep::{Cell, Table};
-use crate::{Attempt, Chain, Exchange, ExchangeId, Learned, NewConversation, Scope, Setting};
+use crate::{Attempt, Chain, CompactionStep, Exchange, ExchangeId, Learned, NewConversation, Scope, Setting};
 
 /// What stands in a column.
 #[derive(Clone, Copy, Debug)]
@@ -231,6 +231,8 @@ pub(crate) fn attempt_checksum(exchange: &ExchangeId, place: i64, attempt: &Atte
             number(attempt.ended.map(|at| at.0)),
             number(attempt.status.map(i64::from)),
             text(&attempt.failure),
+            attempt.compaction.as_ref().map_or(Field::Nothing, |step| Field::Text(step.exchange.as_str())),
+            number(attempt.compaction.as_ref().map(|step| step.attempt.into())),
         ],
     )
 }
@@ -282,6 +284,28 @@ pub(crate) fn events_checksum(exchange: &ExchangeId, attempt: u32, events: &Pack
 pub(crate) fn answer_checksum(exchange: &ExchangeId, answer: &Packed<'_>) -> i64 {
     let [codec, size, bytes] = packed(answer);
     row_checksum("answers", &[Field::Text(exchange.as_str()), codec, size, bytes])
+}
+
+/// Returns the checksum of a step of compaction; `decisions` is what it decides, packed.
+pub(crate) fn step_checksum(step: &CompactionStep, decisions: &Packed<'_>) -> i64 {
+    let [codec, size, bytes] = packed(decisions);
+    row_checksum(
+        "compaction_steps",
+        &[
+            Field::Text(step.id.exchange.as_str()),
+            Field::Number(step.id.attempt.into()),
+            Field::Text(step.conversation.as_str()),
+            Field::Text(&step.backend),
+            Field::Text(&step.model),
+            Field::Number(step.at.0),
+            step.follows.as_ref().map_or(Field::Nothing, |follows| Field::Text(follows.exchange.as_str())),
+            number(step.follows.as_ref().map(|follows| follows.attempt.into())),
+            codec,
+            size,
+            bytes,
+            text(&step.summary),
+        ],
+    )
 }
 
 pub(crate) fn learned_checksum(learned: &Learned) -> i64 {

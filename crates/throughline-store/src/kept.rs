@@ -119,6 +119,42 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// Why it failed, if it did.
     pub failure: Option<Text>,
+    /// The step of compaction whose decisions its prompt shows, if it shows a history that was shortened.
+    pub compaction: Option<StepId>,
+}
+
+/// Names a step of compaction: the attempt that took it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId {
+    /// The exchange.
+    pub exchange: ExchangeId,
+    /// The number of the attempt in it, from 0.
+    pub attempt: u32,
+}
+
+/// What one attempt decided about the history of its conversation, beyond what was decided before.
+///
+/// The steps of a conversation make a tree: two branches of a history are shortened each for itself. Steps are
+/// appended and never changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionStep {
+    /// The attempt that took it.
+    pub id: StepId,
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The backend that it was taken for.
+    pub backend: Text,
+    /// The model that it was taken for.
+    pub model: Text,
+    /// When.
+    pub at: Moment,
+    /// The step that it goes further than; none if nothing was decided before.
+    pub follows: Option<StepId>,
+    /// What is new, as the text form of core's decisions.
+    pub decisions: Text,
+    /// The words of a model for what [`CompactionStep::follows`] has put into the digest. A step that brings words
+    /// decides nothing.
+    pub summary: Option<Text>,
 }
 
 /// A response that the client may refer to later.

@@ -1,6 +1,6 @@
 //! The durable history: what was said, called and returned, what backends were sent, and what was learned.
 //!
-//! [`History`] is the whole interface: one way to write, seven ways to read, one to take out, a look whether it is in order, and a bell,
+//! [`History`] is the whole interface: one way to write, eight ways to read, one to take out, a look whether it is in order, and a bell,
 //! in plain types; [`Upkeep`] is what an operator does beside. The gateway holds it as `Arc<dyn History>`; [`Memory`], [`Sqlite`] and [`Postgres`] stand behind it and pass one
 //! suite. What an entry looks like when it is stored is decided in `record/` alone, and core knows nothing of it.
 //!
@@ -13,6 +13,7 @@ mod chain;
 mod changes;
 mod check;
 mod checksum;
+mod compaction;
 mod digest;
 mod error;
 mod events;
@@ -36,8 +37,8 @@ pub use chain::{Chain, chain, chains};
 pub use changes::Changes;
 pub use error::StoreError;
 pub use kept::{
-    Attempt, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Recording,
-    ResponseMark, Scope, Setting, Standing, title_of,
+    Attempt, CompactionStep, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment,
+    ProviderEvent, Recording, ResponseMark, Scope, Setting, Standing, StepId, title_of,
 };
 pub use memory::Memory;
 pub use postgres::{Condition, Postgres, PostgresOptions};
@@ -54,6 +55,8 @@ pub use upkeep::{
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+
+use throughline_core::ConversationId;
 
 /// What a method of [`History`] returns: a future that can be sent to another thread.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -93,6 +96,9 @@ pub trait History: fmt::Debug + Send + Sync {
 
     /// Reads what passed in an exchange: requests as they were sent, provider events, the final answer.
     fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording>;
+
+    /// Reads what was decided about the history of a conversation, step by step, in the order in which it was appended.
+    fn compaction(&self, conversation: ConversationId) -> Answer<'_, Vec<CompactionStep>>;
 
     /// Searches tool history and talk, the latest first.
     fn search(&self, search: Search) -> Answer<'_, Page<Hit>>;

@@ -22,7 +22,7 @@ pub(crate) struct Prepared {
 /// What was made ready of a write.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// The events, or the answer.
+    /// The events, the answer, or the decisions.
     Packed(Packed<'static>),
     /// The digest of a request; packed by the writer, who knows what it differs from.
     Digest(Digest),
@@ -48,6 +48,7 @@ impl Prepared {
             Write::Sent { body, .. } => body.len() / 8,
             Write::Events { events, .. } => events.iter().map(|event| event.data.len()).sum(),
             Write::Answer { json, .. } => json.len(),
+            Write::Compaction(step) => step.decisions.len(),
             _ => 0,
         };
         batch.writes.iter().map(bytes).sum::<usize>() >= LARGE_BYTES_MIN
@@ -79,6 +80,7 @@ fn piece(write: &Write) -> Option<Piece> {
     match write {
         Write::Events { events, .. } => Some(Piece::Packed(pack_digested(&encode_events(events)))),
         Write::Answer { json, .. } => Some(Piece::Packed(pack_digested(json.as_bytes()))),
+        Write::Compaction(step) => Some(Piece::Packed(pack_digested(step.decisions.as_bytes()))),
         Write::Sent { body, .. } => Some(Piece::Digest(Digest::of(Domain::Body, body))),
         _ => None,
     }

@@ -10,4 +10,4 @@ pub use read::{EntryReader, ReadError};
 pub use write::EntryWriter;
 
 /// The version of the form that is written. A reader refuses a later one: it would lose what it does not know.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;

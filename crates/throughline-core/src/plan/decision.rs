@@ -5,8 +5,9 @@
 //! The text form has a version of its own and no dependencies; the store keeps it as it is.
 
 use super::digest::HEADING;
+use super::handle::stamp;
 use super::{Count, Handle, Tokens};
-use crate::Text;
+use crate::{Entry, Text};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -110,6 +111,40 @@ impl Decisions {
         self.taken.get(at)
     }
 
+    /// Returns how many of the decisions, from the first on, are about what `entries` say.
+    #[must_use]
+    pub fn matching(&self, entries: &[Entry]) -> usize {
+        let is_about = |taken: &&Taken| {
+            entries.get(taken.entry as usize).is_some_and(|entry| stamp(entry) == taken.stamp)
+        };
+        self.taken.iter().take_while(is_about).count()
+    }
+
+    /// Returns what was decided since `before`: what is new, and what was decided again. None if something of
+    /// `before` was taken back, so that these decisions are no continuation of those.
+    #[must_use]
+    pub fn added_since(&self, before: &Self) -> Option<Self> {
+        let is_there = |taken: &Taken| self.about(taken.entry as usize).is_some();
+        if !before.taken.iter().all(is_there) || (before.span.is_some() && self.span.is_none()) {
+            return None;
+        }
+        let is_new = |taken: &&Taken| before.about(taken.entry as usize) != Some(*taken);
+        let taken = self.taken.iter().filter(is_new).cloned().collect();
+        let span = self.span.clone().filter(|span| before.span.as_ref() != Some(span));
+        Some(Self { taken, span })
+    }
+
+    /// Takes in what was decided since, as [`Decisions::added_since`] returned it.
+    pub fn add(&mut self, later: Self) {
+        for taken in later.taken {
+            match self.taken.binary_search_by_key(&taken.entry, |earlier| earlier.entry) {
+                Ok(at) => self.taken[at] = taken,
+                Err(at) => self.taken.insert(at, taken),
+            }
+        }
+        self.span = later.span.or_else(|| self.span.take());
+    }
+
     /// Puts the words of a model in the place of the digest, of which only the line stays that says how to have
     /// back what was left out; without a span nothing happens.
     ///
@@ -121,6 +156,13 @@ impl Decisions {
         let text = format!("{}\n{heading}", words.trim_end());
         span.tokens = count.count(&text) + count.around_entry();
         span.text = text.into();
+    }
+
+    /// Changes the words of the summary, if there is one.
+    pub fn change_span_text(&mut self, change: impl FnOnce(&str) -> String) {
+        if let Some(span) = &mut self.span {
+            span.text = change(&span.text).into();
+        }
     }
 
     /// Writes the stored form.
@@ -260,6 +302,25 @@ mod tests {
         assert_eq!(Decisions::from_text(&text).as_ref(), Ok(&decisions));
         assert_eq!(decisions.about(3).map(|taken| &taken.decision), Some(&Decision::Masked));
         assert_eq!(decisions.about(4), None);
+    }
+
+    #[test]
+    fn what_is_added_makes_the_later_decisions_of_the_earlier() {
+        let span = |text: &str| Some(Span { at: 1, covers: 1, text: text.into(), tokens: Tokens(3) });
+        let before =
+            Decisions { taken: vec![taken(1, Decision::Masked), taken(3, Decision::Masked)], span: None };
+        let mut after = before.clone();
+        after.taken[1].decision = Decision::Dropped;
+        after.taken.insert(1, taken(2, Decision::Masked));
+        after.taken.push(taken(9, Decision::Summarised));
+        after.span = span("words");
+        let added = after.added_since(&before).unwrap();
+        assert_eq!(added.taken.iter().map(|taken| taken.entry).collect::<Vec<_>>(), [2, 3, 9]);
+        let mut put_together = before.clone();
+        put_together.add(Decisions::from_text(&added.to_text()).unwrap());
+        assert_eq!(put_together, after);
+        assert_eq!(after.added_since(&after), Some(Decisions::default()));
+        assert_eq!(before.added_since(&after), None, "what was taken back is no continuation");
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod aside;
 mod background;
 pub mod clients;
 mod compact;
+pub mod compaction_record;
 mod count;
 mod deliver;
 mod editing;
@@ -20,7 +21,6 @@ mod identity;
 mod items;
 mod known;
 mod large;
-pub mod noted;
 mod open;
 mod permit;
 mod place;
@@ -78,7 +78,7 @@ use recall::Recalls;
 use record::Recorder;
 use relay::Relay;
 use response_ids::ClaimedId;
-use retell::Untold;
+use retell::PendingSummary;
 use std::sync::Arc;
 use std::time::Instant;
 use throughline_core::{Ask, Continued, ConversationId, Dialect, EntryId, Failure, FailureKind, Kind, Text};
@@ -154,7 +154,7 @@ struct Running {
     /// Whether the answer is for ourselves, so that it is kept in frames and written in no dialect.
     listens: bool,
     /// What a model is to retell once the exchange is over.
-    untold: Option<Untold>,
+    untold: Option<PendingSummary>,
     /// Whether the client is shown the answer under an id of ours, although it is forwarded.
     has_own_id: bool,
     /// The backend's id of the answer, which no other has meanwhile.

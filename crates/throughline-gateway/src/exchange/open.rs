@@ -4,6 +4,7 @@
 //! that opens with an error counts as an error.
 
 use super::clients::reasoning_events;
+use super::compaction_record::CompactionRecord;
 use super::editing;
 use super::permit::Permit;
 use super::planning::Planned;
@@ -87,16 +88,16 @@ impl Running {
         let strategy = strategy_of(form);
         self.hand_over(leg, form).await.map_err(Unopened::Own)?;
         let footing = self.footing.clone().filter(|_| form.state && self.placed.handover.is_none());
-        if !self.surely_fits(&destination) || self.placed.brief_for(&destination.backend.name).is_some() {
+        let record = self.compaction_record(&destination).await;
+        if !self.surely_fits(&destination, &record)
+            || self.placed.brief_for(&destination.backend.name).is_some()
+        {
             self.read_whole().await.map_err(Unopened::Own)?;
         }
-        let planned = self.plan_or_brief(leg, form, footing.is_some()).await?;
+        let planned = self.plan_or_brief(leg, form, footing.is_some(), &record).await?;
         // What the backend keeps is the long form of what was shortened.
         let footing = footing.filter(|_| planned.is_none());
         let planned = planned.as_ref();
-        if let Some(untold) = planned.and_then(|planned| planned.untold.clone()) {
-            self.untold = Some(untold);
-        }
         let recall = planned.and_then(|planned| planned.recall.clone());
         let recall = recall.or_else(|| self.recall_of_brief(&destination, form));
         if !self.recalls.have_begun() {
@@ -122,8 +123,9 @@ impl Running {
         let body = prompted.body.clone();
         self.recorder.handover.clone_from(&prompted.handover);
         self.recorder.sizing = Sizing::begin(&self.gateway, &mut prompted, self.ask.dialect);
-        let recorded = self.recorder.attempt(attempt, body.clone()).await;
+        let recorded = self.recorder.attempt(attempt, body.clone(), planned.map(|it| &it.decided)).await;
         recorded.map_err(|error| Unopened::Own(unrecorded(&error)))?;
+        self.note_unsummarised(planned);
         let answered = self.send(&prompted, body).await;
         let opened = match answered {
             Ok(answered) => {
@@ -151,15 +153,16 @@ impl Running {
         leg: usize,
         form: Form,
         is_kept: bool,
+        record: &CompactionRecord,
     ) -> Result<Option<Planned>, Unopened> {
         let destination = self.destinations[leg].clone();
         let strategy = strategy_of(form);
-        let mut planned = self.plan(&destination, strategy, is_kept).await;
+        let mut planned = self.plan(&destination, strategy, is_kept, record).await;
         if planned.is_err() && self.may_be_briefed() {
             let mut halvings = 0;
             while planned.is_err() && Self::may_halve(halvings) {
                 self.write_brief(leg, form, halvings).await.map_err(Unopened::Own)?;
-                planned = self.plan(&destination, strategy, is_kept).await;
+                planned = self.plan(&destination, strategy, is_kept, record).await;
                 halvings += 1;
             }
         }

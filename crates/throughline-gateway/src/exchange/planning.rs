@@ -2,21 +2,23 @@
 //!
 //! Most requests fit, and whether one does is first asked of its bytes, which costs next to nothing. Where that
 //! leaves a doubt, tokens are counted, on a thread that may be blocked; only where they are too many is
-//! anything taken out. What was decided is kept with the attempt, and the next plan goes on from it: so do a
-//! restart and another gateway over the same history, with the same bytes.
+//! anything taken out. What was decided is in rows of the conversation, and the next plan goes on from it, also where
+//! everything would fit by now: so do a restart and another gateway over the same history, with the same bytes.
 //!
 //! A client that resends its history owns it: it is touched only where the backend could not take it. A
 //! history that is ours to show is also kept below `truncation_threshold`.
 
 use super::Running;
+use super::compaction_record::{CompactionRecord, RecordedDecisions};
 use super::editing;
-use super::noted::{self, Noted};
 use super::prompting::history;
 use super::recall;
+use super::record::Decided;
 use super::retell::Untold;
 use crate::config::{Backend, Budget as PromptBudget};
 use crate::gateway::Gateway;
 use crate::ingress::reject::own;
+use crate::privacy::Privacy;
 use crate::routing::Destination;
 use std::sync::Arc;
 use throughline_core::plan::{
@@ -25,34 +27,23 @@ use throughline_core::plan::{
 use throughline_core::{
     Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Strategy, Text,
 };
-use throughline_store::{ExchangeId, Exchanges, Paging, StoreError};
 use throughline_tokens::{Counts, Gauge, Size};
 use throughline_wire::ContextEdits;
 use throughline_wire::json::Writer;
 
-/// A plan, and where what it goes on from was decided.
+/// A plan, and what of it is new.
 #[derive(Debug)]
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
-    /// The exchange whose record has the decisions, unless this plan took a step itself.
-    pub since: Option<ExchangeId>,
+    /// What the record is told about it.
+    pub decided: Decided,
     /// The tool by which the model can have back what was taken out, if it is offered one.
     pub recall: Option<Text>,
     /// What of it the client asked to have cleared.
     pub cleared: Tally,
-    /// What a model is to retell, if this plan has put anything into the digest and a model is wanted for it.
+    /// What a model is to summarise, if this plan has put anything into the digest and a model is wanted for it.
     pub untold: Option<Untold>,
-}
-
-/// What was decided about a conversation before.
-#[derive(Default)]
-struct Before {
-    decisions: Decisions,
-    /// The exchange whose record has it.
-    since: Option<ExchangeId>,
-    /// The words in which a model has retold the digest since.
-    words: Option<Text>,
 }
 
 /// How much of a history a destination may be shown.
@@ -70,6 +61,8 @@ struct Work {
     limits: Limits,
     /// What the client asks to have done, where the backend does not do it.
     edits: Option<ContextEdits>,
+    /// What is taken out of the digest, as it is out of everything that is kept.
+    privacy: Arc<Privacy>,
     entries: Vec<Entry>,
     sizes: Vec<Tokens>,
     besides: Tokens,
@@ -89,8 +82,9 @@ const RESERVE_TOKENS: u64 = 8_192;
 /// Text has rarely less than two bytes to a token; what fits by that measure is not counted.
 const BYTES_PER_TOKEN_MIN: u64 = 2;
 
-/// How many exchanges are looked through for what was decided: auxiliary requests may have come in between.
-const EXCHANGES_MAX: u32 = 16;
+/// A byte of text is never counted as more tokens, whatever was learned about how a model counts: what fits by that
+/// measure was never too long.
+const TOKENS_PER_BYTE_MAX: u64 = 6;
 
 impl Running {
     /// Plans what a destination is shown; nothing, if that is all there is.
@@ -105,6 +99,7 @@ impl Running {
         destination: &Destination,
         strategy: Strategy,
         is_kept: bool,
+        record: &CompactionRecord,
     ) -> Result<Option<Planned>, Failure> {
         let mut limits = Limits::of(destination, &self.ask);
         limits.budget.tool_history = limits.budget.tool_history.filter(|_| !is_kept);
@@ -114,35 +109,45 @@ impl Running {
         if !limits.exist() && edits.is_none() {
             return Ok(None);
         }
+
         let entries = history(&self.ask, &self.placed, &destination.backend);
-        if edits.is_none() && limits.surely_hold(&entries, &self.ask) {
+        let before = record.for_branch(&destination.backend.name, &destination.model, &entries).cloned();
+        // What was decided is shown until more has to go: a prompt that grows back changes from its beginning.
+        let sticks = before.is_some() && !is_kept && limits.budget.policy != Policy::Off;
+        if edits.is_none() && !sticks && limits.surely_hold(&entries, &self.ask) {
             return Ok(None);
         }
+
         let offers = limits.recall;
         let gauge = self.gateway.gauges.of(&self.gateway.standing(), destination);
-        let gateway = Arc::clone(&self.gateway);
-        let work = Work { gateway, gauge, limits, edits, entries, sizes: Vec::new(), besides: Tokens(0) };
+        let work = Work {
+            gateway: Arc::clone(&self.gateway),
+            privacy: Arc::clone(&self.setup.config.privacy),
+            gauge,
+            limits,
+            edits,
+            entries,
+            sizes: Vec::new(),
+            besides: Tokens(0),
+        };
         let ask = self.ask.clone();
         let work = on_a_thread(move || work.measured(&ask)).await?;
-        if work.fits() {
+        if !sticks && work.fits() {
             return Ok(None);
         }
-        let recall = offers.then(|| recall::tool_name(&self.ask));
-        let before = self.decided(&destination.backend).await;
-        let (since, wants_words) = (before.since.clone(), self.wants_words());
-        let gauge = work.gauge;
-        let planned = on_a_thread(move || work.planned(&before, wants_words)).await?;
-        let (plan, cleared, untold) = planned.map_err(|error| too_long(&error, &self.ask, &gauge))?;
-        let since = since.filter(|_| !plan.is_step);
-        let recall = recall.filter(|_| !self.recalls.are_used_up());
-        Ok((!plan.is_untouched()).then_some(Planned { plan, since, recall, cleared, untold }))
+
+        let recall = offers.then(|| recall::tool_name(&self.ask)).filter(|_| !self.recalls.are_used_up());
+        let (gauge, wants_words) = (work.gauge, self.wants_words());
+        let planned = on_a_thread(move || work.planned(before.as_ref(), wants_words)).await?;
+        let planned = planned.map_err(|error| too_long(&error, &self.ask, &gauge))?;
+        Ok(Some(Planned { recall, ..planned }).filter(|planned| !planned.plan.is_untouched()))
     }
 
     /// Says whether a request that was not read whole is surely small enough for a destination, by the bytes
     /// of its body: those of its texts are fewer.
-    pub(super) fn surely_fits(&self, destination: &Destination) -> bool {
+    pub(super) fn surely_fits(&self, destination: &Destination, record: &CompactionRecord) -> bool {
         let Some(bytes) = self.reading.bytes_if_abridged() else { return true };
-        if editing::honoured(&self.ask, &destination.backend).is_some() {
+        if !record.is_empty() || editing::honoured(&self.ask, &destination.backend).is_some() {
             return false;
         }
         let limits = Limits::of(destination, &self.ask);
@@ -150,36 +155,33 @@ impl Running {
         limits.budget.tool_history.is_none() && limits.budget.limit().is_none_or(holds)
     }
 
-    /// Returns what was decided about this conversation for a backend, and in which exchange.
+    /// Reads what was decided about this conversation, unless nothing can have been.
     ///
     /// What cannot be read is decided anew: the prompt is then another one, and as good.
-    async fn decided(&self, backend: &Backend) -> Before {
-        let found = self.search_decided(backend).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what was shortened before could not be looked up; it is decided anew");
-            None
-        });
-        found.unwrap_or_default()
-    }
-
-    async fn search_decided(&self, backend: &Backend) -> Result<Option<Before>, StoreError> {
-        let conversation = self.placed.conversation.clone();
-        let latest = Exchanges::Of(conversation, Paging::first(EXCHANGES_MAX));
-        let exchanges = self.gateway.history.exchanges(latest).await?.items;
-        for exchange in exchanges {
-            match noted::last(&exchange, &backend.name) {
-                Some(Noted::Here(decisions, words)) => {
-                    return Ok(Some(Before { decisions, since: Some(exchange.id), words }));
-                }
-                Some(Noted::In(id)) => {
-                    let there = self.gateway.history.exchanges(Exchanges::One(id.clone())).await?;
-                    let there = there.items.iter().find_map(|exchange| noted::here(exchange, &backend.name));
-                    let before = |(decisions, words)| Before { decisions, since: Some(id), words };
-                    return Ok(there.map(before));
-                }
-                None => {}
+    pub(super) async fn compaction_record(&self, destination: &Destination) -> CompactionRecord {
+        let is_new = self.placed.parent.is_none() && self.recorder.attempts() == 0;
+        if is_new || !self.may_be_decided(destination) {
+            return CompactionRecord::default();
+        }
+        match self.gateway.history.compaction(self.placed.conversation.clone()).await {
+            Ok(steps) => CompactionRecord::from_steps(steps),
+            Err(error) => {
+                tracing::warn!(%error, "what was shortened before could not be read; it is decided anew");
+                CompactionRecord::default()
             }
         }
-        Ok(None)
+    }
+
+    /// Says whether the history is so long that something of it may have been shortened before.
+    fn may_be_decided(&self, destination: &Destination) -> bool {
+        if editing::honoured(&self.ask, &destination.backend).is_some() {
+            return true;
+        }
+        let history = || self.placed.history.iter().map(bytes_of).sum::<u64>();
+        let bytes = self.reading.bytes_if_abridged().map_or_else(history, |bytes| bytes as u64);
+        let budget = Limits::of(destination, &self.ask).budget;
+        let smallest = budget.limit().into_iter().chain(budget.tool_history).min();
+        smallest.is_some_and(|limit| bytes * TOKENS_PER_BYTE_MAX > limit.0)
     }
 }
 
@@ -262,23 +264,26 @@ impl Work {
             && self.limits.budget.tool_history.is_none_or(|limit| tools <= limit)
     }
 
-    /// Plans, and says what of it is the client's wish, and what a model is to retell if one is wanted for that.
-    fn planned(
-        &self,
-        before: &Before,
-        wants_words: bool,
-    ) -> Result<(Plan, Tally, Option<Untold>), PlanError> {
-        let mut plan = self.plan(&before.decisions)?;
+    /// Plans what goes on from what was decided before.
+    fn planned(&self, before: Option<&RecordedDecisions>, wants_words: bool) -> Result<Planned, PlanError> {
+        let nothing = Decisions::default();
+        let decided = before.map_or(&nothing, |before| &before.decisions);
+        let mut plan = self.plan(decided)?;
         // The prefix changes anyway, so this is the time for words that were found since.
-        if let Some(words) = before.words.as_ref().filter(|_| plan.is_step) {
-            let mut told = before.decisions.clone();
+        let words = before.and_then(|before| before.summary.as_ref());
+        if let Some(words) = words.filter(|_| plan.is_step) {
+            let mut told = decided.clone();
             told.retell(words, &Counter { gauge: &self.gauge, counts: &self.gateway.gauges.counts });
             plan = self.plan(&told).unwrap_or(plan);
             plan.is_step = true;
         }
-        let tally = Tally::of(&self.entries, &plan.decisions);
+        // What is shown now is what is read back later.
+        plan.decisions.change_span_text(|text| self.privacy.text(text).into_owned());
+
+        let cleared = Tally::of(&self.entries, &plan.decisions);
         let untold = (wants_words && plan.is_step).then(|| Untold::of(&self.entries, &plan.decisions));
-        Ok((plan, tally, untold.flatten()))
+        let decided = Decided::from_plan(&plan, before.map(|before| (&before.step, decided)));
+        Ok(Planned { plan, decided, recall: None, cleared, untold: untold.flatten() })
     }
 
     fn plan(&self, before: &Decisions) -> Result<Plan, PlanError> {
@@ -329,7 +334,7 @@ impl Count for Counter<'_> {
 }
 
 impl Planned {
-    /// Returns the plan as the record keeps it: what it decided, or where that is to be found.
+    /// Returns what the report says about the plan; what it decided is in the record of its own.
     #[must_use]
     pub fn to_json(&self) -> Text {
         let mut writer = Writer::new();
@@ -340,10 +345,6 @@ impl Planned {
         if let Some(recall) = &self.recall {
             writer.field_str("recall", recall);
         }
-        match &self.since {
-            Some(since) => writer.field_str("since", since.as_str()),
-            None => writer.field_str("decisions", &self.plan.decisions.to_text()),
-        }
         writer.end_object();
         writer.into_string().into()
     }
@@ -352,7 +353,7 @@ impl Planned {
     /// which they were decided does.
     #[must_use]
     pub const fn counts_only(&self, changes: usize) -> usize {
-        if self.since.is_some() { changes } else { 0 }
+        if self.decided.is_step() { 0 } else { changes }
     }
 }
 

@@ -16,10 +16,11 @@ use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use throughline_core::plan::{Decisions, Plan};
 use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Handover, Kind, Origin, Reply, Stop, Text};
 use throughline_store::{
-    Attempt, Batch, Durability, Exchange, ExchangeId, Extension, History, Moment, NewConversation,
-    ProviderEvent, ResponseMark, StoreError, Write, title_of,
+    Attempt, Batch, CompactionStep, Durability, Exchange, ExchangeId, Extension, History, Moment,
+    NewConversation, ProviderEvent, ResponseMark, StepId, StoreError, Write, title_of,
 };
 
 /// The record of one exchange.
@@ -55,6 +56,45 @@ pub struct Recorder {
     telemetry: Arc<Telemetry>,
     arrived: Instant,
     trace: Option<Trace>,
+}
+
+/// What a plan has the record told about what it shows of a history.
+#[derive(Clone, Debug)]
+pub enum Decided {
+    /// It shows what was decided up to this step.
+    Before(StepId),
+    /// It takes a step: this is new, beyond that step.
+    Step {
+        /// The step that it goes further than, if there is one.
+        follows: Option<StepId>,
+        /// What it adds.
+        added: Decisions,
+    },
+}
+
+impl Decided {
+    /// Returns what is new in a plan that went on from `before`.
+    ///
+    /// A plan that took something back, because the client has rewritten its history, begins anew with all of it.
+    #[must_use]
+    pub fn from_plan(plan: &Plan, before: Option<(&StepId, &Decisions)>) -> Self {
+        let Some((step, decisions)) = before else {
+            return Self::Step { follows: None, added: plan.decisions.clone() };
+        };
+        if !plan.is_step {
+            return Self::Before(step.clone());
+        }
+        match plan.decisions.added_since(decisions) {
+            Some(added) => Self::Step { follows: Some(step.clone()), added },
+            None => Self::Step { follows: None, added: plan.decisions.clone() },
+        }
+    }
+
+    /// Says whether anything is new.
+    #[must_use]
+    pub const fn is_step(&self) -> bool {
+        matches!(self, Self::Step { .. })
+    }
 }
 
 /// Events that wait to be written.
@@ -218,8 +258,14 @@ impl Recorder {
     ///
     /// # Errors
     /// When the history cannot be written, unless that is to be passed over.
-    pub async fn attempt(&mut self, attempt: Attempt, body: Bytes) -> Result<(), StoreError> {
-        let number = u32::try_from(self.exchange.attempts.len()).unwrap_or(u32::MAX);
+    pub async fn attempt(
+        &mut self,
+        mut attempt: Attempt,
+        body: Bytes,
+        decided: Option<&Decided>,
+    ) -> Result<(), StoreError> {
+        let number = self.attempts();
+        let step = self.step(number, &mut attempt, decided);
         // What follows an answer goes on from it, and falls back from nothing.
         if let Some(before) = self.exchange.attempts.last().filter(|before| before.failure.is_some()) {
             self.telemetry.fell_back(&attempt.backend, fallback(before, &attempt));
@@ -238,6 +284,7 @@ impl Recorder {
         let is_first = !self.opening.is_empty();
         let mut writes = self.with_opening(Vec::new());
         writes.push(Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body });
+        writes.extend(step.map(|step| Write::Compaction(Box::new(step))));
         if let Some(note) = self.note.take() {
             writes.push(Write::Events {
                 exchange: self.exchange.id.clone(),
@@ -251,6 +298,29 @@ impl Recorder {
             self.telemetry.added_before_backend(self.arrived.elapsed());
         }
         Ok(())
+    }
+
+    /// Notes with an attempt which decisions its prompt shows, and returns the step that it takes, if it takes one.
+    fn step(&self, number: u32, attempt: &mut Attempt, decided: Option<&Decided>) -> Option<CompactionStep> {
+        let id = StepId { exchange: self.exchange.id.clone(), attempt: number };
+        let (follows, added) = match decided? {
+            Decided::Before(step) => {
+                attempt.compaction = Some(step.clone());
+                return None;
+            }
+            Decided::Step { follows, added } => (follows.clone(), added),
+        };
+        attempt.compaction = Some(id.clone());
+        Some(CompactionStep {
+            id,
+            conversation: self.exchange.conversation.clone(),
+            backend: attempt.backend.clone(),
+            model: attempt.model.clone().unwrap_or_default(),
+            at: attempt.started,
+            follows,
+            decisions: added.to_text().into(),
+            summary: None,
+        })
     }
 
     /// Notes what came of the attempt under way; written with whatever is written next.
@@ -633,6 +703,7 @@ pub fn attempted(
         ended: None,
         status: None,
         failure: None,
+        compaction: None,
     }
 }
 

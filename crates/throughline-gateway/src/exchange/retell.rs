@@ -2,12 +2,13 @@
 //!
 //! When a step has put old rounds into the digest, and the configuration wants it, a model is asked to tell them,
 //! after the exchange is over and beside everything else. It is given what was said, and the digest; no results
-//! and no tools. Its words are kept with the exchange that decided, and take the digest's place with the next large
+//! and no tools. Its words are appended to the steps of the conversation, and take the digest's place with the next large
 //! step, when the prompt's prefix changes anyway. If nothing comes of it, the digest stays. See
 //! docs/decisions/0023.
 
 use super::Running;
 use super::aside::{self, Aside, AsideError, SUMMARY};
+use super::planning::Planned;
 use crate::config::HandoverSummary;
 use crate::drain::{Drain, Hold};
 use crate::egress::{Egress, Presented};
@@ -21,8 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use throughline_core::plan::{Decision, Decisions};
 use throughline_core::{Entry, Kind, Role, Text, joined_text};
-use throughline_store::{Attempt, Batch, Exchange, Exchanges, History, ProviderEvent, StoreError, Write};
-use throughline_wire::json::{Document, Edit, Node, patch, quote};
+use throughline_store::{
+    Attempt, Batch, CompactionStep, Exchange, Exchanges, History, ProviderEvent, StepId, StoreError, Write,
+};
 
 /// What a step has put into the digest, as a model is to be told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +37,6 @@ const TEXT_CHARS_MAX: usize = 4_000;
 /// How long the words may be.
 const WORDS_CHARS_MAX: usize = 3_000;
 const WORDS_TOKENS_MAX: &str = "2048";
-
-/// The field of a plan that has the words.
-const FIELD: &str = "retold";
 
 const INSTRUCTIONS: &str = "You are given the earlier part of a conversation between a user and an assistant that \
     works with tools. Write a summary from which the assistant can go on: what the user wants, what was done and \
@@ -56,10 +55,18 @@ struct Retelling {
     destination: Destination,
     presented: Presented,
     lasts: Duration,
-    untold: Untold,
+    pending: PendingSummary,
     exchange: Exchange,
-    /// The backend whose prompt it is for.
-    decided_for: Text,
+}
+
+/// A step whose digest a model is to put into words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingSummary {
+    material: Untold,
+    step: StepId,
+    /// The backend and the model whose prompt it is for.
+    backend: Text,
+    model: Text,
 }
 
 /// Why there are no words.
@@ -116,22 +123,23 @@ fn fenced(text: &str) -> String {
     text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the words that the record of a plan has, if a model has found some.
-#[must_use]
-pub fn words_in(plan: Node<'_>) -> Option<Text> {
-    plan.field(FIELD)?.as_text()
-}
-
 impl Running {
+    /// Notes what a plan that was recorded leaves for a model to summarise.
+    pub(super) fn note_unsummarised(&mut self, planned: Option<&Planned>) {
+        let Some(material) = planned.and_then(|planned| planned.untold.clone()) else { return };
+        let Some(attempt) = self.recorder.exchange().attempts.last() else { return };
+        self.untold = attempt.compaction.clone().map(|step| PendingSummary {
+            material,
+            step,
+            backend: attempt.backend.clone(),
+            model: attempt.model.clone().unwrap_or_default(),
+        });
+    }
+
     /// Has a model retell what this exchange has put into the digest, beside everything else.
     pub(super) fn retell(&mut self) {
-        let Some(untold) = self.untold.take().filter(|_| !self.recorder.lapsed) else { return };
-        let attempts = &self.recorder.exchange().attempts;
-        let Some(decided_for) = attempts.iter().rev().find(|it| decides(it)).map(|it| it.backend.clone())
-        else {
-            return;
-        };
-        let Some(destination) = self.teller(&decided_for) else {
+        let Some(pending) = self.untold.take().filter(|_| !self.recorder.lapsed) else { return };
+        let Some(destination) = self.teller(&pending.backend) else {
             return self.gateway.telemetry.summarised(SummaryOutcome::Failed);
         };
         let Some(egress) = self.setup.egress.get(&destination.backend.name).cloned() else { return };
@@ -146,9 +154,8 @@ impl Running {
             destination,
             presented: self.presented.clone(),
             lasts: self.gateway.retelling_lasts,
-            untold,
+            pending,
             exchange: self.recorder.exchange().clone(),
-            decided_for,
         };
         // Held from here on: between now and the first poll of the task, the gateway may be told to stop.
         let hold = self.gateway.drain.hold();
@@ -204,7 +211,7 @@ impl Retelling {
     /// Asks the model, after what it is asked is in the history.
     async fn tell(&mut self) -> Result<(Text, Text), RetellError> {
         let Destination { backend, model } = &self.destination;
-        let material = self.untold.0.as_str();
+        let material = self.pending.material.0.as_str();
         let aside = Aside { instructions: INSTRUCTIONS, material, tokens_max: WORDS_TOKENS_MAX };
         let body = aside.body(backend, model);
         self.exchange.attempts.push(Attempt {
@@ -217,6 +224,7 @@ impl Retelling {
             ended: None,
             status: None,
             failure: None,
+            compaction: None,
         });
         let (exchange, attempt) = (self.exchange.id.clone(), self.number());
         let sent = Write::Sent { exchange, attempt, body: Bytes::from(body.clone()) };
@@ -238,6 +246,20 @@ impl Retelling {
         u32::try_from(self.exchange.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
+    /// Returns the row that brings the words for the step that is summarised.
+    fn summary_step(&self, words: &Text) -> CompactionStep {
+        CompactionStep {
+            id: StepId { exchange: self.exchange.id.clone(), attempt: self.number() },
+            conversation: self.exchange.conversation.clone(),
+            backend: self.pending.backend.clone(),
+            model: self.pending.model.clone(),
+            at: now(),
+            follows: Some(self.pending.step.clone()),
+            decisions: Decisions::default().to_text().into(),
+            summary: Some(words.clone()),
+        }
+    }
+
     /// Writes what came of it: the words beside the decisions, or why there are none.
     async fn keep(&self, told: Option<&(Text, Text)>, failure: Option<&str>) -> Result<(), StoreError> {
         // What became of the exchange meanwhile, such as that its response was deleted, stays so.
@@ -252,10 +274,7 @@ impl Retelling {
         last.failure = failure.map(Text::from);
         let mut writes = Vec::new();
         if let Some((words, answer)) = told {
-            let is_it = |attempt: &&mut Attempt| attempt.backend == self.decided_for && decides(attempt);
-            for attempt in exchange.attempts.iter_mut().filter(is_it) {
-                attempt.report = attempt.report.as_ref().map(|report| with_words(report, words));
-            }
+            writes.push(Write::Compaction(Box::new(self.summary_step(words))));
             let event = ProviderEvent { at: now(), name: None, data: answer.clone() };
             let (id, attempt) = (exchange.id.clone(), self.number());
             writes.push(Write::Events { exchange: id, attempt, events: vec![event] });
@@ -263,20 +282,4 @@ impl Retelling {
         writes.insert(0, Write::Exchange(Box::new(exchange)));
         self.history.append(self.privacy.batch(Batch::durable(writes))).await.map(drop)
     }
-}
-
-/// Says whether an attempt has decided what is shown, as its report tells.
-fn decides(attempt: &Attempt) -> bool {
-    attempt.report.as_ref().is_some_and(|report| report.contains("\"decisions\":"))
-}
-
-/// Returns a report whose plan has the words.
-fn with_words(report: &Text, words: &str) -> Text {
-    let patched = || {
-        let document = Document::parse(report.as_str()).ok()?;
-        let plan = document.root().field("plan")?.raw().to_owned();
-        let plan = patch(&plan, &[Edit::Set { name: FIELD, value: &quote(words) }]).ok()?;
-        patch(report, &[Edit::Set { name: "plan", value: &plan }]).ok()
-    };
-    patched().map_or_else(|| report.clone(), Text::from)
 }

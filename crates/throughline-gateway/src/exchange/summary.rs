@@ -44,7 +44,7 @@ impl Running {
         let body = Bytes::from(aside.body(&backend, &model));
         let report = Text::from_static(r#"{"summary":"strategy=summary","changes":[]}"#);
         let attempt = record::attempted(backend.name.clone(), backend.dialect, model, SUMMARY, report, now());
-        self.recorder.attempt(attempt, body.clone()).await.ok()?;
+        self.recorder.attempt(attempt, body.clone(), None).await.ok()?;
         let answered = tokio::time::timeout(TIME_MAX, self.asked(&backend, body)).await;
         let late = || AsideError::Unanswered("no summary within the time limit".to_owned());
         match answered.unwrap_or_else(|_| Err(late())) {

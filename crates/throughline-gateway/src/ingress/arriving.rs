@@ -70,6 +70,7 @@ mod tests {
             ended: None,
             status: Some(200),
             failure: None,
+            compaction: None,
         };
         let begun = Exchange::begun(ExchangeId::new("x"), ConversationId::new("c"), Dialect::Chat, moment);
         let exchange = Exchange { attempts: vec![attempt], ..begun };

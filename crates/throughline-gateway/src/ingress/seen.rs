@@ -2,14 +2,14 @@
 
 use super::api::unread;
 use super::reject::{own, undecodable};
-use crate::exchange::noted::{self, Noted};
+use crate::exchange::compaction_record::CompactionRecord;
 use crate::gateway::Gateway;
 use crate::routing::Destination;
 use crate::view::{self, Attempted, Seen};
 use std::sync::Arc;
 use throughline_core::plan::Decisions;
 use throughline_core::{Entry, Failure, FailureKind};
-use throughline_store::{Attempt, Entries, Exchange, Exchanges, Kept, Which};
+use throughline_store::{Attempt, Entries, Exchange, Kept, Which};
 use throughline_tokens::Gauge;
 use throughline_wire::decode_request;
 use throughline_wire::json::Writer;
@@ -68,7 +68,7 @@ async fn read(gateway: &Gateway, exchange: &Exchange) -> Result<Material, Failur
     Ok(Material {
         kept,
         sent: sent.entries,
-        decisions: decisions(gateway, attempt).await.unwrap_or_default(),
+        decisions: decisions(gateway, exchange, attempt).await.unwrap_or_default(),
         continues: attempt.report.as_deref().is_some_and(|report| report.contains("state=provider")),
         briefed: attempt.strategy.as_deref() == Some("brief"),
         gauge: gauge(gateway, attempt),
@@ -88,13 +88,9 @@ fn gauge(gateway: &Gateway, attempt: &Attempt) -> Gauge {
     }
 }
 
-/// Returns what was decided for an attempt, here or in the exchange that its report names.
-async fn decisions(gateway: &Gateway, attempt: &Attempt) -> Option<Decisions> {
-    let id = match Noted::of(attempt)? {
-        Noted::Here(decisions, _) => return Some(decisions),
-        Noted::In(id) => id,
-    };
-    let exchanges = gateway.history.exchanges(Exchanges::One(id)).await.ok()?;
-    let decided = exchanges.items.iter().find_map(|exchange| noted::here(exchange, &attempt.backend));
-    decided.map(|(decisions, _)| decisions)
+/// Returns what was decided up to the step whose decisions an attempt shows.
+async fn decisions(gateway: &Gateway, exchange: &Exchange, attempt: &Attempt) -> Option<Decisions> {
+    let step = attempt.compaction.as_ref()?;
+    let steps = gateway.history.compaction(exchange.conversation.clone()).await.ok()?;
+    CompactionRecord::from_steps(steps).after(step).map(|state| state.decisions.clone())
 }

@@ -121,6 +121,11 @@ impl Privacy {
             }
             Write::Answer { exchange, json } => Write::Answer { exchange, json: self.kept(&json) },
             Write::Exchange(exchange) => Write::Exchange(Box::new(self.exchange(*exchange))),
+            Write::Compaction(mut step) => {
+                // The words of the digest were looked at before anybody was shown them.
+                step.summary = step.summary.take().map(|summary| self.kept(&summary));
+                Write::Compaction(step)
+            }
             other => other,
         }
     }

@@ -501,6 +501,13 @@ fn write_attempt(writer: &mut Writer, attempt: &Attempt, body: Option<&Bytes>) {
     moment(writer, "ended", attempt.ended);
     number(writer, "status", attempt.status);
     optional(writer, "failure", attempt.failure.as_deref());
+    if let Some(step) = &attempt.compaction {
+        writer.key("compaction");
+        writer.begin_object();
+        writer.field_str("exchange", step.exchange.as_str());
+        writer.field_uint("attempt", step.attempt.into());
+        writer.end_object();
+    }
     if let Some(report) = &attempt.report {
         writer.field_raw("report", report);
     }

@@ -208,6 +208,7 @@ mod tests {
                 ended: None,
                 status: Some(200),
                 failure: None,
+                compaction: None,
             }],
             ..Exchange::begun(id, ConversationId::new("c"), Dialect::Chat, started)
         }

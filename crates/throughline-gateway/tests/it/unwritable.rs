@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use throughline_core::{ConversationId, Dialect, EntryId};
 use throughline_store::{
-    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
-    Kept, Locate, Located, Memory, Page, Prune, Pruned, Receipt, Recording, Search, Standing, StoreError,
-    Which,
+    Answer, Batch, Changes, CompactionStep, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading,
+    History, Hit, Kept, Locate, Located, Memory, Page, Prune, Pruned, Receipt, Recording, Search, Standing,
+    StoreError, Which,
 };
 
 /// A history that can be read and takes nothing.
@@ -38,6 +38,10 @@ impl History for Unwritable {
 
     fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
         self.0.recording(exchange, which)
+    }
+
+    fn compaction(&self, conversation: ConversationId) -> Answer<'_, Vec<CompactionStep>> {
+        self.0.compaction(conversation)
     }
 
     fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {
@@ -153,6 +157,10 @@ impl History for Away {
 
     fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
         self.read(|history| history.recording(exchange, which))
+    }
+
+    fn compaction(&self, conversation: ConversationId) -> Answer<'_, Vec<CompactionStep>> {
+        self.read(|history| history.compaction(conversation))
     }
 
     fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {

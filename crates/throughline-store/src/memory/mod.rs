@@ -9,13 +9,14 @@ mod state;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use throughline_core::ConversationId;
 use tokio::sync::watch;
 
 use crate::changes::ring;
 use crate::upkeep::{Prune, Pruned};
 use crate::{
-    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
-    Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Answer, Batch, Changes, CompactionStep, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading,
+    History, Hit, Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 use state::State;
 
@@ -66,6 +67,14 @@ impl History for Memory {
 
     fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
         Box::pin(async move { Ok(self.state().recording(&exchange, which)) })
+    }
+
+    fn compaction(&self, conversation: ConversationId) -> Answer<'_, Vec<CompactionStep>> {
+        Box::pin(async move {
+            let state = self.state();
+            let of_conversation = |step: &&CompactionStep| step.conversation == conversation;
+            Ok(state.compaction.iter().filter(of_conversation).cloned().collect())
+        })
     }
 
     fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {

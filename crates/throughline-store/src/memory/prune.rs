@@ -90,6 +90,7 @@ impl State {
             !at.is_empty()
         });
         let there = &self.by_conversation;
+        self.compaction.retain(|step| there.contains_key(&step.conversation));
         self.settings.retain(|(scope, _), _| match scope {
             Scope::Conversation(id) => there.contains_key(id),
             Scope::Everywhere => true,

@@ -12,8 +12,8 @@ use crate::batch::Sprout;
 use crate::check::{Present, check};
 use crate::digest::Digest;
 use crate::{
-    Batch, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment, NewConversation, ProviderEvent,
-    Receipt, Scope, Setting, StoreError, Write,
+    Batch, Chain, CompactionStep, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment,
+    NewConversation, ProviderEvent, Receipt, Scope, Setting, StoreError, Write,
 };
 
 /// Everything that is kept. Conversations, nodes and exchanges are named by their index.
@@ -31,6 +31,8 @@ pub(super) struct State {
     pub exchanges: Vec<Passed>,
     pub by_exchange: BTreeMap<ExchangeId, usize>,
     pub by_response: BTreeMap<Text, usize>,
+    /// In the order in which they were appended.
+    pub compaction: Vec<CompactionStep>,
     pub learned: BTreeMap<(Text, Text, Text), Learned>,
     pub settings: BTreeMap<(Scope, Text), Setting>,
 }
@@ -92,6 +94,11 @@ impl State {
                 let deleted = passed.exchange.response.as_ref().is_some_and(|response| response.deleted);
                 passed.answer = (!deleted).then(|| json.clone());
             }),
+            Write::Compaction(step) => {
+                if self.compaction.iter().all(|there| there.id != step.id) {
+                    self.compaction.push((**step).clone());
+                }
+            }
             Write::ForgetResponse { id } => self.forget(id),
             Write::Learned(learned) => {
                 let key = (learned.backend.clone(), learned.model.clone(), learned.capability.clone());

@@ -13,7 +13,7 @@ use crate::events::decode_events;
 use crate::tags::dialect;
 use crate::{
     Attempt, Cursor, Exchange, ExchangeId, Exchanges, Learned, Moment, Page, Paging, ProviderEvent,
-    Recording, ResponseMark, Scope, Setting, Standing, StoreError, Which,
+    Recording, ResponseMark, Scope, Setting, Standing, StepId, StoreError, Which,
 };
 
 /// What passed in an exchange.
@@ -37,9 +37,11 @@ macro_rules! exchanges {
                  page.asked_model, page.started, page.ended, page.ending, page.status, page.input,
                  page.cache_read, page.cache_write, page.output, page.reasoning, page.response, page.stored,
                  page.deleted, attempts.backend, attempts.dialect, attempts.model, attempts.strategy,
-                 attempts.report, attempts.started, attempts.ended, attempts.status, attempts.failure
+                 attempts.report, attempts.started, attempts.ended, attempts.status, attempts.failure,
+                 decided.id, attempts.step_attempt
              FROM page JOIN conversations ON conversations.n = page.conversation
                  LEFT JOIN attempts ON attempts.exchange = page.n
+                 LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange
              ORDER BY page.n DESC, attempts.number"
         )
     };
@@ -129,10 +131,17 @@ fn listed(rows: &[Row]) -> Result<Vec<(Cursor, Exchange)>, Failure> {
                 ended: row.try_get::<_, Option<i64>>(26)?.map(Moment),
                 status: status(row, 27)?,
                 failure: optional_text(row, 28)?,
+                compaction: step_id(row, 29)?,
             });
         }
     }
     Ok(listed)
+}
+
+/// Reads the name of a step of compaction, whose two columns begin there.
+pub(super) fn step_id(row: &Row, column: usize) -> Result<Option<StepId>, Failure> {
+    let Some(exchange) = optional_text(row, column)? else { return Ok(None) };
+    Ok(Some(StepId { exchange: ExchangeId::new(exchange), attempt: small(row, column + 1)? }))
 }
 
 /// Reads an exchange, without its attempts; its columns begin behind the first.

@@ -7,6 +7,7 @@
 mod address;
 mod bell;
 mod bodies;
+mod compaction;
 mod condition;
 mod connection;
 mod exchanges;
@@ -32,6 +33,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use throughline_core::ConversationId;
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -40,11 +42,12 @@ use crate::changes::ring;
 use crate::prepared::Prepared;
 use crate::upkeep::{Checkup, Inflow, Inventory, Outflow, Prune, Pruned, Stats, Upkeep, Watch};
 use crate::{
-    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
-    Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Answer, Batch, Changes, CompactionStep, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading,
+    History, Hit, Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 use address::{Address, Writes};
 use bell::Bell;
+use compaction::StepsOf;
 use condition::{InWhatCondition, IsReady};
 use connection::Door;
 use exchanges::{Passed, WhatStands};
@@ -274,6 +277,10 @@ impl History for Postgres {
 
     fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
         self.ask(Passed(exchange, which))
+    }
+
+    fn compaction(&self, conversation: ConversationId) -> Answer<'_, Vec<CompactionStep>> {
+        self.ask(StepsOf(conversation))
     }
 
     fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {

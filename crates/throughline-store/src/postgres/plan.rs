@@ -18,8 +18,8 @@ use crate::pack::Packed;
 use crate::prepared::{Piece, Prepared};
 use crate::record::Blob;
 use crate::{
-    Batch, Chain, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment, NewConversation, Receipt,
-    Scope, Setting, StoreError, Write,
+    Batch, Chain, CompactionStep, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment,
+    NewConversation, Receipt, Scope, Setting, StoreError, Write,
 };
 
 /// Requests that were sent lately, by conversation and digest.
@@ -77,6 +77,7 @@ pub(super) struct Plan<'g> {
     pub sent: BTreeMap<(ExchangeId, u32), Digest>,
     pub events: Vec<(ExchangeId, u32, Packed<'g>)>,
     pub answers: BTreeMap<ExchangeId, Packed<'g>>,
+    pub compaction: Vec<(&'g CompactionStep, Packed<'g>)>,
     /// Exchanges whose answers are forgotten.
     pub forgotten: BTreeSet<ExchangeId>,
     pub learned: BTreeMap<(Text, Text, Text), Option<&'g Learned>>,
@@ -140,6 +141,10 @@ impl Wanted {
                 }
                 Write::Events { exchange, .. } | Write::Answer { exchange, .. } => {
                     self.exchanges.insert(exchange.clone());
+                }
+                Write::Compaction(step) => {
+                    self.exchanges.insert(step.id.exchange.clone());
+                    self.exchanges.extend(step.follows.as_ref().map(|follows| follows.exchange.clone()));
                 }
                 Write::Setting(Setting { scope: Scope::Conversation(id), .. }) => {
                     self.conversations.insert(id.clone());
@@ -257,6 +262,7 @@ impl<'g> Plan<'g> {
             (Write::Answer { exchange, .. }, Some(packed)) => {
                 self.answers.insert(exchange.clone(), packed);
             }
+            (Write::Compaction(step), Some(packed)) => self.compaction.push((step, packed)),
             (Write::ForgetResponse { id }, _) => self.forget(id),
             (Write::Learned(learned), _) => {
                 let key = (learned.backend.clone(), learned.model.clone(), learned.capability.clone());

@@ -28,7 +28,9 @@ const CANDIDATES: &str = "
         + (SELECT coalesce(sum(length(events.bytes)), 0) FROM exchanges
             JOIN events ON events.exchange = exchanges.n WHERE exchanges.conversation = conversations.n)
         + (SELECT coalesce(sum(length(answers.bytes)), 0) FROM exchanges
-            JOIN answers ON answers.exchange = exchanges.n WHERE exchanges.conversation = conversations.n))::bigint
+            JOIN answers ON answers.exchange = exchanges.n WHERE exchanges.conversation = conversations.n)
+        + (SELECT coalesce(sum(length(bytes)), 0) FROM compaction_steps
+            WHERE compaction_steps.conversation = conversations.n))::bigint
     FROM conversations
     WHERE ($1::bigint IS NULL OR updated < $1) AND ($2::text[] IS NULL OR id = ANY($2))
     ORDER BY updated, n";
@@ -60,6 +62,7 @@ const DELETE: &str = "
     DELETE FROM sent WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM answers WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM events WHERE exchange IN (SELECT n FROM gone_exchanges);
+    DELETE FROM compaction_steps WHERE conversation IN (SELECT n FROM gone);
     DELETE FROM attempts WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM exchanges WHERE conversation IN (SELECT n FROM gone);
     DELETE FROM nodes WHERE conversation IN (SELECT n FROM gone);

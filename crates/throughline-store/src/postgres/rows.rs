@@ -186,7 +186,7 @@ fn select(table: &str) -> &'static Select {
     SELECTS.iter().find(|select| select.table == table).unwrap_or(&SELECTS[0])
 }
 
-const SELECTS: [Select; 13] = [
+const SELECTS: [Select; 14] = [
     Select {
         table: "conversations",
         columns: "id, created, updated, identified, title, checksum",
@@ -214,8 +214,11 @@ const SELECTS: [Select; 13] = [
     Select {
         table: "attempts",
         columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
-            attempts.ended, attempts.status, failure, attempts.checksum",
-        from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange",
+            attempts.ended, attempts.status, failure,
+            CASE WHEN attempts.step_exchange IS NOT NULL THEN coalesce(decided.id, '') END, step_attempt,
+            attempts.checksum",
+        from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange
+            LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange",
         order: "attempts.exchange, number",
         key: "attempts",
     },
@@ -268,6 +271,18 @@ const SELECTS: [Select; 13] = [
         from: "answers LEFT JOIN exchanges ON exchanges.n = answers.exchange",
         order: "answers.exchange",
         key: "answers",
+    },
+    // A step that is gone is not the same as none.
+    Select {
+        table: "compaction_steps",
+        columns: "exchanges.id, attempt, conversations.id, backend, model, at,
+            CASE WHEN follows_exchange IS NOT NULL THEN coalesce(followed.id, '') END, follows_attempt, codec,
+            size, bytes, summary, compaction_steps.checksum",
+        from: "compaction_steps LEFT JOIN exchanges ON exchanges.n = compaction_steps.exchange
+            LEFT JOIN conversations ON conversations.n = compaction_steps.conversation
+            LEFT JOIN exchanges AS followed ON followed.n = compaction_steps.follows_exchange",
+        order: "compaction_steps.n",
+        key: "compaction_steps",
     },
     Select {
         table: "learned",

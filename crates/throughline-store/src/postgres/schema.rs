@@ -1,5 +1,6 @@
 //! The schema: what version the database has, and how it is brought to the current one.
 
+use super::compaction::take_from_reports;
 use super::connection::Connection;
 use super::failure::Failure;
 use super::rechain::rechain;
@@ -7,11 +8,12 @@ use super::rows::add_checksums;
 use crate::StoreError;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { sql: include_str!("schema-1.sql"), then: Afterwards::Nothing },
     Migration { sql: include_str!("schema-2.sql"), then: Afterwards::Nothing },
     Migration { sql: include_str!("schema-3.sql"), then: Afterwards::Rechain },
     Migration { sql: include_str!("schema-4.sql"), then: Afterwards::AddChecksums },
+    Migration { sql: include_str!("schema-5.sql"), then: Afterwards::TakeSteps },
 ];
 
 /// A step from one schema to the next.
@@ -28,6 +30,8 @@ enum Afterwards {
     Rechain,
     /// Rows get their checksums.
     AddChecksums,
+    /// Steps of compaction are taken from reports.
+    TakeSteps,
 }
 
 /// The version that this program writes.
@@ -56,11 +60,15 @@ pub(super) async fn migrate(connection: &mut Connection) -> Result<(), Failure> 
         // Writers under way end first, and later ones see the new version.
         connection.client.batch_execute("LOCK TABLE format IN ACCESS EXCLUSIVE MODE").await?;
     }
+    // What SQL alone cannot do is done by code that knows the tables as they are in the end.
     for step in steps {
         connection.client.batch_execute(step.sql).await?;
+    }
+    for step in steps {
         match step.then {
             Afterwards::Rechain if from > 0 => rechain(connection).await?,
             Afterwards::AddChecksums if from > 0 => add_checksums(connection).await?,
+            Afterwards::TakeSteps if from > 0 => take_from_reports(connection).await?,
             _ => {}
         }
     }

@@ -11,14 +11,14 @@ use tokio_postgres::types::ToSql;
 
 use super::plan::Plan;
 use super::value::plain;
-use crate::Exchange;
 use crate::checksum::{
     ConversationRow, answer_checksum, attempt_checksum, body_checksum, events_checksum, exchange_checksum,
-    item_checksum, key_checksum, learned_checksum, sent_checksum, setting_checksum,
+    item_checksum, key_checksum, learned_checksum, sent_checksum, setting_checksum, step_checksum,
 };
 use crate::digest::Digest;
 use crate::pack::Packed;
 use crate::tags::{dialect_tag, kind_tag};
+use crate::{CompactionStep, Exchange};
 
 /// A statement with its parameters.
 pub(super) struct Step<'p> {
@@ -67,18 +67,20 @@ const EXCHANGES: &str = "
 
 const ATTEMPTS: &str = "
     INSERT INTO attempts (exchange, number, backend, dialect, model, strategy, report, started, ended, status,
-        failure, checksum)
+        failure, step_exchange, step_attempt, checksum)
     SELECT exchanges.n, number, backend, given.dialect, model, strategy, report, given.started, given.ended,
-        given.status, failure, given.checksum
+        given.status, failure, decided.n, given.step_attempt, given.checksum
     FROM unnest($1::text[], $2::integer[], $3::text[], $4::smallint[], $5::text[], $6::text[], $7::text[],
-            $8::bigint[], $9::bigint[], $10::integer[], $11::text[], $12::bigint[])
+            $8::bigint[], $9::bigint[], $10::integer[], $11::text[], $12::text[], $13::integer[], $14::bigint[])
         AS given (exchange, number, backend, dialect, model, strategy, report, started, ended, status, failure,
-            checksum)
+            step_exchange, step_attempt, checksum)
         JOIN exchanges ON exchanges.id = given.exchange
+        LEFT JOIN exchanges AS decided ON decided.id = given.step_exchange
     ON CONFLICT (exchange, number) DO UPDATE SET
         backend = excluded.backend, dialect = excluded.dialect, model = excluded.model,
         strategy = excluded.strategy, report = excluded.report, started = excluded.started,
-        ended = excluded.ended, status = excluded.status, failure = excluded.failure, checksum = excluded.checksum
+        ended = excluded.ended, status = excluded.status, failure = excluded.failure,
+        step_exchange = excluded.step_exchange, step_attempt = excluded.step_attempt, checksum = excluded.checksum
     WHERE attempts.* IS DISTINCT FROM excluded.*";
 
 const BLOBS: &str = "
@@ -138,6 +140,21 @@ const ANSWERS: &str = "
     WHERE NOT exchanges.deleted
     ON CONFLICT (exchange) DO UPDATE SET codec = excluded.codec, size = excluded.size, bytes = excluded.bytes,
         checksum = excluded.checksum";
+
+pub(super) const COMPACTION_STEPS: &str = "
+    INSERT INTO compaction_steps (exchange, attempt, conversation, backend, model, at, follows_exchange,
+        follows_attempt, codec, size, bytes, summary, checksum)
+    SELECT exchanges.n, attempt, conversations.n, backend, model, at, followed.n, follows_attempt, codec, size, bytes,
+        summary, given.checksum
+    FROM unnest($1::text[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+            $8::integer[], $9::smallint[], $10::integer[], $11::bytea[], $12::text[], $13::bigint[]) WITH ORDINALITY
+        AS given (exchange, attempt, conversation, backend, model, at, follows_exchange, follows_attempt, codec,
+            size, bytes, summary, checksum, place)
+        JOIN exchanges ON exchanges.id = given.exchange
+        JOIN conversations ON conversations.id = given.conversation
+        LEFT JOIN exchanges AS followed ON followed.id = given.follows_exchange
+    ORDER BY place
+    ON CONFLICT (exchange, attempt) DO NOTHING";
 
 /// The rows of their exchanges say already that they are deleted.
 const FORGET: &str = "
@@ -216,6 +233,7 @@ impl<'g> Plan<'g> {
             self.step_of_sent(),
             self.step_of_events(),
             self.step_of_answers(),
+            compaction_step(self.compaction.iter().map(|(step, packed)| (*step, packed))),
             Columns::new(FORGET, &self.forgotten).column(|id| plain(id.as_str())).done(),
             self.step_of_learned(),
             self.step_of_unlearned(),
@@ -285,6 +303,8 @@ impl<'g> Plan<'g> {
             .column(|(.., attempt)| attempt.ended.map(|at| at.0))
             .column(|(.., attempt)| attempt.status.map(i32::from))
             .column(|(.., attempt)| text(&attempt.failure))
+            .column(|(.., attempt)| attempt.compaction.as_ref().map(|step| plain(step.exchange.as_str())))
+            .column(|(.., attempt)| attempt.compaction.as_ref().map(|step| step.attempt.cast_signed()))
             .column(|(exchange, number, attempt)| attempt_checksum(&exchange.id, number.into(), attempt))
             .done()
     }
@@ -416,6 +436,25 @@ impl<'g> Plan<'g> {
     }
 }
 
+/// Returns the statement that appends steps of compaction, each with what it decides, packed.
+pub(super) fn compaction_step<'p>(
+    steps: impl IntoIterator<Item = (&'p CompactionStep, &'p Packed<'p>)>,
+) -> Option<Step<'p>> {
+    Columns::new(COMPACTION_STEPS, steps)
+        .column(|(step, _)| plain(step.id.exchange.as_str()))
+        .column(|(step, _)| step.id.attempt.cast_signed())
+        .column(|(step, _)| plain(step.conversation.as_str()))
+        .column(|(step, _)| plain(&step.backend))
+        .column(|(step, _)| plain(&step.model))
+        .column(|(step, _)| step.at.0)
+        .column(|(step, _)| step.follows.as_ref().map(|follows| plain(follows.exchange.as_str())))
+        .column(|(step, _)| step.follows.as_ref().map(|follows| follows.attempt.cast_signed()))
+        .packed(|(_, packed)| packed)
+        .column(|(step, _)| text(&step.summary))
+        .column(|(step, packed)| step_checksum(step, packed))
+        .done()
+}
+
 /// Returns the statement that writes rows of a table, with an array for each column.
 pub(super) fn insertion(table: &str) -> &'static str {
     match table {
@@ -430,6 +469,7 @@ pub(super) fn insertion(table: &str) -> &'static str {
         "sent" => SENT,
         "events" => EVENTS,
         "answers" => ANSWERS,
+        "compaction_steps" => COMPACTION_STEPS,
         "learned" => LEARN,
         _ => SET,
     }

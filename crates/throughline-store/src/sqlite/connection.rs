@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
+use super::compaction;
 use super::index::index_all;
 use super::intact::{Draft, is_there as is_there_at};
 use super::read::unpacked;
@@ -16,12 +17,13 @@ use crate::record::envelope_of;
 use crate::upkeep::WRITE_PROBE_INTERVAL;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { sql: include_str!("schema-1.sql"), then: None },
     Migration { sql: include_str!("schema-2.sql"), then: Some(note_envelopes) },
     Migration { sql: include_str!("schema-3.sql"), then: Some(index_all) },
     Migration { sql: include_str!("schema-4.sql"), then: Some(rechain) },
     Migration { sql: include_str!("schema-5.sql"), then: Some(add_checksums) },
+    Migration { sql: include_str!("schema-6.sql"), then: Some(compaction::take_from_reports) },
 ];
 
 /// What is done once the tables are there.
@@ -174,9 +176,13 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     if from == 0 {
         refuse_foreign(&transaction)?;
     }
-    for step in &MIGRATIONS[from as usize..] {
+    let steps = &MIGRATIONS[from as usize..];
+    // What SQL alone cannot do is done by code that knows the tables as they are in the end.
+    for step in steps {
         transaction.execute_batch(step.sql)?;
-        step.then.map_or(Ok(()), |then| then(&transaction))?;
+    }
+    for then in steps.iter().filter_map(|step| step.then) {
+        then(&transaction)?;
     }
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.commit()?;

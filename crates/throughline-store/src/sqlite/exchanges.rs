@@ -9,7 +9,7 @@ use crate::events::decode_events;
 use crate::tags::dialect;
 use crate::{
     Attempt, Cursor, Exchange, ExchangeId, Exchanges, Learned, Moment, Page, Paging, Recording, ResponseMark,
-    Scope, Setting, Standing, StoreError, Which,
+    Scope, Setting, Standing, StepId, StoreError, Which,
 };
 
 /// Lists exchanges.
@@ -101,8 +101,10 @@ fn usage(row: &Row<'_>) -> Result<Option<Usage>, StoreError> {
 
 fn attempts(connection: &Connection, exchange: i64) -> Result<Vec<Attempt>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT backend, dialect, model, strategy, report, started, ended, status, failure
-         FROM attempts WHERE exchange = ?1 ORDER BY number",
+        "SELECT backend, attempts.dialect, model, strategy, report, attempts.started, attempts.ended,
+             attempts.status, failure, decided.id, step_attempt
+         FROM attempts LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange
+         WHERE exchange = ?1 ORDER BY number",
     )?;
     all(&mut statement, [exchange], |row| {
         Ok(Attempt {
@@ -115,8 +117,15 @@ fn attempts(connection: &Connection, exchange: i64) -> Result<Vec<Attempt>, Stor
             ended: optional(row, 6)?.map(Moment),
             status: row.get(7)?,
             failure: optional_text(row, 8)?,
+            compaction: step_id(row, 9)?,
         })
     })
+}
+
+/// Reads the name of a step of compaction, whose two columns begin there.
+pub(super) fn step_id(row: &Row<'_>, column: usize) -> Result<Option<StepId>, StoreError> {
+    let Some(exchange) = optional_text(row, column)? else { return Ok(None) };
+    Ok(Some(StepId { exchange: ExchangeId::new(exchange), attempt: row.get(column + 1)? }))
 }
 
 /// Reads what passed in an exchange.

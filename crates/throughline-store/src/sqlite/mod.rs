@@ -5,6 +5,7 @@
 //! Nothing here blocks an async thread. Docs: docs/history.md, docs/decisions/0006.
 
 mod bodies;
+mod compaction;
 mod connection;
 mod exchanges;
 mod index;
@@ -24,14 +25,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use throughline_core::ConversationId;
 use tokio::sync::watch;
 
 use crate::changes::ring;
 use crate::prepared::Prepared;
 use crate::upkeep::{Checkup, Inflow, Inventory, Outflow, Prune, Pruned, Stats, Upkeep, Watch};
 use crate::{
-    Answer, Batch, Changes, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading, History, Hit,
-    Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
+    Answer, Batch, Changes, CompactionStep, Conversations, Entries, Exchange, ExchangeId, Exchanges, Heading,
+    History, Hit, Kept, Locate, Located, Page, Receipt, Recording, Search, Standing, StoreError, Which,
 };
 use connection::Opening;
 use readers::Readers;
@@ -134,6 +136,10 @@ impl History for Sqlite {
 
     fn recording(&self, exchange: ExchangeId, which: Which) -> Answer<'_, Recording> {
         Box::pin(self.readers.read(move |connection| exchanges::recording(connection, &exchange, which)))
+    }
+
+    fn compaction(&self, conversation: ConversationId) -> Answer<'_, Vec<CompactionStep>> {
+        Box::pin(self.readers.read(move |connection| compaction::steps(connection, &conversation)))
     }
 
     fn search(&self, search: Search) -> Answer<'_, Page<Hit>> {

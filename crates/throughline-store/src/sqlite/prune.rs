@@ -23,6 +23,8 @@ const CANDIDATES: &str = "
              JOIN events ON events.exchange = exchanges.n WHERE exchanges.conversation = conversations.n)
         + (SELECT coalesce(sum(length(answers.bytes)), 0) FROM exchanges
              JOIN answers ON answers.exchange = exchanges.n WHERE exchanges.conversation = conversations.n)
+        + (SELECT coalesce(sum(length(bytes)), 0) FROM compaction_steps
+             WHERE compaction_steps.conversation = conversations.n)
     FROM conversations";
 
 /// What the conversations to be taken out use, before anything is gone.
@@ -47,6 +49,7 @@ const DELETE: &str = "
     DELETE FROM sent WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM answers WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM events WHERE exchange IN (SELECT n FROM gone_exchanges);
+    DELETE FROM compaction_steps WHERE conversation IN (SELECT n FROM gone);
     DELETE FROM attempts WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM exchanges WHERE conversation IN (SELECT n FROM gone);
     DELETE FROM nodes WHERE conversation IN (SELECT n FROM gone);

@@ -78,6 +78,16 @@ pub(super) fn update_exchange_checksum(connection: &Connection, n: i64) -> Resul
     update_checksums(connection, Table::named("exchanges"), "WHERE exchanges.n = ?1", &[&n])
 }
 
+/// Updates the checksum of an attempt after something in it was changed.
+pub(super) fn update_attempt_checksum(
+    connection: &Connection,
+    exchange: i64,
+    number: u32,
+) -> Result<(), StoreError> {
+    let which = "WHERE attempts.exchange = ?1 AND number = ?2";
+    update_checksums(connection, Table::named("attempts"), which, &[&exchange, &number])
+}
+
 fn update_checksums(
     connection: &Connection,
     table: &Table,
@@ -213,7 +223,7 @@ fn select(table: &str) -> &'static Select {
     SELECTS.iter().find(|select| select.table == table).unwrap_or(&SELECTS[0])
 }
 
-const SELECTS: [Select; 13] = [
+const SELECTS: [Select; 14] = [
     Select {
         table: "conversations",
         columns: "id, created, updated, identified, title, checksum",
@@ -241,8 +251,9 @@ const SELECTS: [Select; 13] = [
     Select {
         table: "attempts",
         columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
-            attempts.ended, attempts.status, failure, attempts.checksum",
-        from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange",
+            attempts.ended, attempts.status, failure, decided.id, step_attempt, attempts.checksum",
+        from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange
+            LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange",
         order: "attempts.exchange, number",
         key: &["attempts.exchange", "number"],
     },
@@ -284,6 +295,17 @@ const SELECTS: [Select; 13] = [
         from: "answers LEFT JOIN exchanges ON exchanges.n = answers.exchange",
         order: "answers.exchange",
         key: &["answers.exchange"],
+    },
+    Select {
+        table: "compaction_steps",
+        columns:
+            "exchanges.id, attempt, conversations.id, backend, model, at, followed.id, follows_attempt, codec,
+            size, bytes, summary, compaction_steps.checksum",
+        from: "compaction_steps LEFT JOIN exchanges ON exchanges.n = compaction_steps.exchange
+            LEFT JOIN conversations ON conversations.n = compaction_steps.conversation
+            LEFT JOIN exchanges AS followed ON followed.n = compaction_steps.follows_exchange",
+        order: "compaction_steps.n",
+        key: &["compaction_steps.n"],
     },
     Select {
         table: "learned",
@@ -338,8 +360,10 @@ fn insertion(table: &str) -> &'static str {
                  ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
         }
         "attempts" => {
-            "INSERT INTO attempts VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-                 ?10, ?11, ?12)"
+            "INSERT INTO attempts (exchange, number, backend, dialect, model, strategy, report, started, ended,
+                 status, failure, step_exchange, step_attempt, checksum)
+             VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+                 (SELECT n FROM exchanges WHERE id = ?12), ?13, ?14)"
         }
         "blobs" => "INSERT INTO blobs (digest, codec, size, bytes) VALUES (?1, ?2, ?3, ?4)",
         "nodes" => {
@@ -363,6 +387,12 @@ fn insertion(table: &str) -> &'static str {
              VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5, ?6)"
         }
         "answers" => "INSERT INTO answers VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5)",
+        "compaction_steps" => {
+            "INSERT INTO compaction_steps (exchange, attempt, conversation, backend, model, at, follows_exchange,
+                 follows_attempt, codec, size, bytes, summary, checksum)
+             VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, (SELECT n FROM conversations WHERE id = ?3), ?4, ?5,
+                 ?6, (SELECT n FROM exchanges WHERE id = ?7), ?8, ?9, ?10, ?11, ?12, ?13)"
+        }
         "learned" => "INSERT INTO learned VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         _ => {
             "INSERT INTO settings

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::{ConversationId, EntryId, Text, Usage};
 
 use super::bodies::{self, Numbered};
+use super::compaction;
 use super::rows::update_exchange_checksum;
 use crate::batch::Sprout;
 use crate::bodies::Bodies;
@@ -104,6 +105,10 @@ impl Writing<'_> {
             }
             Write::Events { exchange, .. } => self.exchange(exchange).map(drop),
             Write::Answer { exchange, .. } => self.answer(number, exchange),
+            Write::Compaction(step) => match self.prepared.piece(number) {
+                Some(Piece::Packed(packed)) => compaction::append(self.connection, step, packed),
+                _ => Ok(()),
+            },
             Write::ForgetResponse { id } => self.forget(id),
             Write::Learned(learned) => self.learn(learned),
             Write::Unlearned { backend, model, capability } => {
@@ -264,8 +269,9 @@ impl Writing<'_> {
         self.connection
             .prepare_cached(
                 "INSERT OR REPLACE INTO attempts (exchange, number, backend, dialect, model, strategy, report,
-                     started, ended, status, failure, checksum)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                     started, ended, status, failure, checksum, step_exchange, step_attempt)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                     (SELECT n FROM exchanges WHERE id = ?13), ?14)",
             )?
             .execute(params![
                 exchange,
@@ -280,6 +286,8 @@ impl Writing<'_> {
                 attempt.status,
                 text(&attempt.failure),
                 attempt_checksum(id, number, attempt),
+                attempt.compaction.as_ref().map(|step| step.exchange.as_str()),
+                attempt.compaction.as_ref().map(|step| step.attempt),
             ])?;
         Ok(())
     }

@@ -10,6 +10,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use throughline_core::plan::Decisions;
 use throughline_core::{Entry, Kind};
 
 use super::rows::{Cell, Row, TABLES};
@@ -106,6 +107,8 @@ pub(crate) struct Checker {
     /// Entries that exchanges name before entries are known.
     named: Vec<(String, Digest)>,
     bodies: HashSet<Digest>,
+    /// Steps of compaction, by exchange and attempt.
+    steps: HashSet<(String, i64)>,
     /// Which requests are based on which.
     based: HashMap<Option<Digest>, Vec<Digest>>,
     /// Requests put together, each with those based on it that are still to come.
@@ -156,6 +159,7 @@ impl Checker {
             "sent" => self.sent(row),
             "events" => self.packed(table.name, row, &row[2..5], |bytes| decode_events(&bytes).map(drop)),
             "answers" => self.packed(table.name, row, &row[1..4], utf8),
+            "compaction_steps" => self.step(row),
             "settings" if row[0] != Cell::Nothing => self.expect_conversation(table.name, row, &row[0]),
             _ => {}
         }
@@ -376,6 +380,24 @@ impl Checker {
         }
     }
 
+    fn step(&mut self, row: &Row) {
+        let before = self.checkup.wrong;
+        self.packed("compaction_steps", row, &row[8..11], decisions);
+        let step = |exchange: &Cell, attempt: &Cell| {
+            Some((exchange.text()?.to_owned(), attempt.number().unwrap_or_default()))
+        };
+        let conversation = row[0].text().and_then(|exchange| self.conversation_of(exchange));
+        let follows = step(&row[6], &row[7]);
+        if self.checkup.wrong > before {
+            // What was found says enough.
+        } else if conversation.as_deref() != row[2].text() {
+            self.find("compaction_steps", row, "it is filed under another conversation");
+        } else if follows.is_some_and(|follows| !self.steps.contains(&follows)) {
+            self.find("compaction_steps", row, "the step that it follows is not there before it");
+        }
+        self.steps.extend(step(&row[0], &row[1]));
+    }
+
     fn packed(
         &mut self,
         table: &'static str,
@@ -507,6 +529,9 @@ impl Checker {
             "sent" => (format!("request of attempt {} of exchange {}", named(1), named(0)), of_exchange()),
             "events" => (format!("events of attempt {} of exchange {}", named(1), named(0)), of_exchange()),
             "answers" => (format!("answer of exchange {}", named(0)), of_exchange()),
+            "compaction_steps" => {
+                (format!("decisions of attempt {} of exchange {}", named(1), named(0)), of_exchange())
+            }
             "nodes" => (format!("entry {}", named(0)), text(1)),
             "items" => (format!("item {}", named(0)), None),
             "blobs" => (format!("record {}", named(0)), None),
@@ -561,6 +586,11 @@ fn put_together(base: &[u8], body: &SourcedBody) -> Result<Vec<u8>, StoreError> 
 fn is_place(message: &Cell, block: &Cell) -> bool {
     let is_count = |cell: &Cell| cell.number().is_none_or(|number| number >= 0);
     is_count(message) && is_count(block) && (message.number().is_some() || block.number().is_none())
+}
+
+fn decisions(bytes: Vec<u8>) -> Result<(), StoreError> {
+    let text = String::from_utf8(bytes).map_err(|_| StoreError::Damaged("it is no text".to_owned()))?;
+    Decisions::from_text(&text).map(drop).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
 fn utf8(bytes: Vec<u8>) -> Result<(), StoreError> {

@@ -51,7 +51,7 @@ use Column::{Bytes, Digest as D, Digests, Flag, Long, Number, Small, Text};
 const CHECKSUM: (&str, Column) = ("checksum", Long);
 
 /// The tables, each behind those that it refers to.
-pub(crate) const TABLES: [Table; 13] = [
+pub(crate) const TABLES: [Table; 14] = [
     Table {
         name: "conversations",
         columns: &[
@@ -105,6 +105,8 @@ pub(crate) const TABLES: [Table; 13] = [
             ("ended", Long),
             ("status", Number),
             ("failure", Text),
+            ("step_exchange", Text),
+            ("step_attempt", Number),
             CHECKSUM,
         ],
         is_ordered: false,
@@ -174,6 +176,25 @@ pub(crate) const TABLES: [Table; 13] = [
         name: "answers",
         columns: &[("exchange", Text), ("codec", Small), ("size", Number), ("bytes", Bytes), CHECKSUM],
         is_ordered: false,
+    },
+    Table {
+        name: "compaction_steps",
+        columns: &[
+            ("exchange", Text),
+            ("attempt", Number),
+            ("conversation", Text),
+            ("backend", Text),
+            ("model", Text),
+            ("at", Long),
+            ("follows_exchange", Text),
+            ("follows_attempt", Number),
+            ("codec", Small),
+            ("size", Number),
+            ("bytes", Bytes),
+            ("summary", Text),
+            CHECKSUM,
+        ],
+        is_ordered: true,
     },
     Table {
         name: "learned",

@@ -141,8 +141,18 @@ impl Client {
     }
 }
 
-/// Takes what schema 5 added out of a database in SQLite.
+/// Takes what schema 6 added out of a database in SQLite.
+pub fn remove_steps(connection: &rusqlite::Connection) {
+    connection.execute_batch(WITHOUT_STEPS).unwrap();
+    connection.execute_batch("PRAGMA user_version = 5").unwrap();
+}
+
+const WITHOUT_STEPS: &str = "DROP TABLE compaction_steps;
+    ALTER TABLE attempts DROP COLUMN step_exchange; ALTER TABLE attempts DROP COLUMN step_attempt;";
+
+/// Takes what schema 5 added out of a database in SQLite, and what came later.
 pub fn remove_checksums(connection: &rusqlite::Connection) {
+    remove_steps(connection);
     for table in WITH_CHECKSUM {
         connection.execute_batch(&format!("ALTER TABLE {table} DROP COLUMN checksum")).unwrap();
     }
@@ -150,8 +160,15 @@ pub fn remove_checksums(connection: &rusqlite::Connection) {
 }
 
 impl Schema {
-    /// Takes what schema 4 added out of the database.
+    /// Takes what schema 5 added out of the database.
+    pub fn remove_steps(&self) {
+        self.execute(WITHOUT_STEPS);
+        self.execute("UPDATE format SET version = 4");
+    }
+
+    /// Takes what schema 4 added out of the database, and what came later.
     pub fn remove_checksums(&self) {
+        self.remove_steps();
         for table in WITH_CHECKSUM {
             self.execute(&format!("ALTER TABLE {table} DROP COLUMN checksum"));
         }

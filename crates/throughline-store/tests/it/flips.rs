@@ -11,9 +11,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use throughline_core::{Dialect, Outcome, Usage};
 use throughline_store::{
-    Attempt, Batch, Conversations, Entries, Exchange, ExchangeId, Exchanges, History, Learned, Moment,
-    Paging, Postgres, ProviderEvent, ResponseMark, Scope, Search, Setting, Sqlite, SqliteOptions, StoreError,
-    Upkeep, Which, Write,
+    Attempt, Batch, CompactionStep, Conversations, Entries, Exchange, ExchangeId, Exchanges, History,
+    Learned, Moment, Paging, Postgres, ProviderEvent, ResponseMark, Scope, Search, Setting, Sqlite,
+    SqliteOptions, StepId, StoreError, Upkeep, Which, Write,
 };
 
 use crate::fixtures::{
@@ -31,6 +31,10 @@ impl Dice {
     }
 }
 
+fn step_of(exchange: &str) -> StepId {
+    StepId { exchange: ExchangeId::new(exchange), attempt: 1 }
+}
+
 fn ended(id: &str, at: i64) -> Exchange {
     let attempt = |backend: &str, failure: Option<&str>| Attempt {
         backend: backend.into(),
@@ -42,6 +46,7 @@ fn ended(id: &str, at: i64) -> Exchange {
         ended: Some(Moment(at + 4)),
         status: Some(200),
         failure: failure.map(Into::into),
+        compaction: Some(step_of("x0")),
     };
     Exchange {
         client: Some("agent/1.0".into()),
@@ -88,6 +93,16 @@ pub fn fill(store: &Store) {
                 Write::Sent { exchange: of(), attempt: 1, body: body.into() },
                 Write::Events { exchange: of(), attempt: 1, events: vec![event("{\"a\":1}")] },
                 Write::Answer { exchange: of(), json: format!("{{\"id\":\"resp_x{n}\"}}").into() },
+                Write::Compaction(Box::new(CompactionStep {
+                    id: step_of(&id),
+                    conversation: conversation("a"),
+                    backend: "second".into(),
+                    model: "model".into(),
+                    at: Moment(n),
+                    follows: (n > 0).then(|| step_of(&format!("x{}", n - 1))),
+                    decisions: format!("decisions 1\n{n} 0000000000000007 abcdefgh 90 9 - m").into(),
+                    summary: (n % 2 == 0).then(|| format!("words {n}").into()),
+                })),
             ];
             store.append(Batch::durable(writes)).await.unwrap();
         }
@@ -127,6 +142,7 @@ fn everything(store: &dyn History) -> Result<String, StoreError> {
             let named = Conversations::One(heading.id.clone());
             all += &format!("{:?}\n", store.conversations(named).await?.items);
             all += &format!("{:?}\n", store.entries(Entries::Conversation(heading.id.clone())).await?);
+            all += &format!("{:?}\n", store.compaction(heading.id.clone()).await?);
         }
         all += &format!("{headings:?}\n");
         let exchanges = store.exchanges(Exchanges::All(Paging::first(100))).await?.items;

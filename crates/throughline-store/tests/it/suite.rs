@@ -1,5 +1,6 @@
 //! What every store promises. Each case is run over each of them.
 
+mod compaction;
 mod entries;
 mod exchanges;
 mod prune;

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rusqlite::Connection;
+use throughline_core::plan::Decisions;
 use throughline_core::{EntryId, Outcome};
 use throughline_store::{
-    Batch, Entries, ExchangeId, History, Inventory, Learned, Moment, Outworn, Paging, ProviderEvent, Prune,
-    Remedy, Scope, Search, Setting, Sqlite, SqliteOptions, StoreError, Upkeep, Watch, Which, Write, copy,
+    Batch, CompactionStep, Conversations, Entries, ExchangeId, Exchanges, History, Inventory, Learned,
+    Moment, Outworn, Paging, ProviderEvent, Prune, Remedy, Scope, Search, Setting, Sqlite, SqliteOptions,
+    StepId, StoreError, Upkeep, Watch, Which, Write, copy,
 };
 
 use crate::fixtures::{
@@ -47,6 +49,16 @@ fn fill(store: &Store) -> EntryId {
                 Write::Sent { exchange: of(), attempt: 0, body: Bytes::from(body) },
                 Write::Events { exchange: of(), attempt: 0, events: vec![event] },
                 Write::Answer { exchange: of(), json: "{\"id\":\"r\"}".into() },
+                Write::Compaction(Box::new(CompactionStep {
+                    id: StepId { exchange: of(), attempt: 0 },
+                    conversation: conversation("a"),
+                    backend: "one".into(),
+                    model: "m".into(),
+                    at: Moment(n),
+                    follows: (n > 0).then(|| StepId { exchange: ExchangeId::new("x0"), attempt: 0 }),
+                    decisions: format!("decisions 1\n{n} 0000000000000007 abcdefgh 90 9 - m").into(),
+                    summary: None,
+                })),
             ];
             store.append(Batch::durable(writes)).await.unwrap();
         }
@@ -395,6 +407,48 @@ fn a_history_of_the_last_release_is_sealed_when_it_is_brought_forward() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].table, found[0].conversation.as_deref()), ("attempts", Some("conv_fixture")));
     assert_eq!(found[0].remedy, Remedy::RestoreOrDelete);
+}
+
+/// A history that the release before steps of compaction wrote: a session that was shortened twice, with the words of
+/// a model for what was left out; its decisions are in the reports of its attempts.
+const SCHEMA_5: &[u8] = include_bytes!("../histories/sqlite-schema-5.db.zst");
+
+/// Asserts that the steps of that session were taken from its reports.
+fn assert_taken_from_reports(store: &dyn Upkeep) {
+    assert_eq!(checked(store).findings, []);
+    let heading = run(store.conversations(Conversations::All(Paging::default()))).unwrap().items.remove(0);
+    let steps = run(store.compaction(heading.id.clone())).unwrap();
+    let follows: Vec<_> = steps.iter().map(|step| step.follows.clone()).collect();
+    let [first, words, second, later_words] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!(
+        follows,
+        [None, Some(first.id.clone()), Some(first.id.clone()), Some(second.id.clone())],
+        "what is new follows what was decided before"
+    );
+    assert!(words.summary.is_some() && later_words.summary.is_some() && second.summary.is_none());
+    let mut decisions = Decisions::from_text(&first.decisions).unwrap();
+    let before = decisions.taken().len();
+    decisions.add(Decisions::from_text(&second.decisions).unwrap());
+    assert!(decisions.taken().len() > before);
+    let exchanges = run(store.exchanges(Exchanges::Of(heading.id, Paging::default()))).unwrap().items;
+    let shows: Vec<_> =
+        exchanges.iter().rev().map(|exchange| exchange.attempts[0].compaction.clone()).collect();
+    assert_eq!(shows, [&first.id, &first.id, &second.id, &second.id].map(|id| Some(id.clone())));
+}
+
+#[test]
+fn what_reports_decided_is_in_rows_when_a_history_is_brought_forward() {
+    let folder = Folder::new("schema-5");
+    std::fs::write(folder.database(), zstd::decode_all(SCHEMA_5).unwrap()).unwrap();
+    let store = Arc::new(open(&folder.database()));
+    assert_taken_from_reports(&*store);
+    let Some(schema) = Schema::new("schema-4-steps") else { return };
+    let copied = Arc::new(schema.open());
+    run(copy(&*store, &*copied, silent())).unwrap();
+    drop(copied);
+    // The copy has the reports still, and is made to be what the release before had.
+    schema.remove_steps();
+    assert_taken_from_reports(&schema.open());
 }
 
 #[test]

@@ -123,15 +123,31 @@ pub static SCHEMAS: &[(&str, &[Field])] = &[
             field("ended", Of::Maybe, ""),
             field("status", Of::Number, ""),
             field("failure", Of::Maybe, ""),
+            field(
+                "compaction",
+                Of::Schema("CompactionStep"),
+                "the step whose decisions it shows, if it shortens anything",
+            ),
             field("report", Of::Schema("Report"), "what was changed for the backend"),
             field("body", Of::Text, "what was sent, to the byte, where it is asked for"),
+        ],
+    ),
+    (
+        "CompactionStep",
+        &[
+            field("exchange", Of::Text, "the exchange that took it"),
+            field("attempt", Of::Number, "the attempt in it, from 0"),
         ],
     ),
     (
         "Report",
         &[
             field("summary", Of::Text, "as in the header x-throughline-report"),
-            field("plan", Of::Anything, "tokens before and after, and the decisions or where they stand"),
+            field(
+                "plan",
+                Of::Anything,
+                "tokens before and after, and the tool by which the model has back what was taken out",
+            ),
             field("changes", Of::List("Change"), ""),
         ],
     ),

@@ -11,8 +11,8 @@ use crate::view::{self, Told};
 use std::collections::BTreeSet;
 use throughline_core::{Call, ConversationId, EntryId, Kind, Text};
 use throughline_store::{
-    Batch, Entries, Exchange, Extension, History, Kept as KeptEntry, Locate, Moment, NewConversation,
-    ProviderEvent, Recording, StoreError, Which, Write,
+    Batch, CompactionStep, Entries, Exchange, ExchangeId, Extension, History, Kept as KeptEntry, Locate,
+    Moment, NewConversation, ProviderEvent, Recording, StoreError, Which, Write,
 };
 use throughline_wire::json::{Document, Node};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,7 @@ pub struct Tape {
     cancelled_at: Option<(u32, u32)>,
 }
 
-/// So many exchanges before a turn may bear on it: what was decided in them about what is shown.
+/// So many exchanges before a turn may bear on it: what a backend keeps of them.
 const EXCHANGES_BEFORE: usize = 32;
 
 /// Finds the turn of that id, or all turns of the conversation of that id, in their order.
@@ -300,6 +300,7 @@ impl Tape {
         let before: Vec<Exchange> =
             all.into_iter().take_while(|exchange| !own.contains(exchange.id.as_str())).collect();
         let skipped = before.len().saturating_sub(EXCHANGES_BEFORE);
+        let ids: BTreeSet<ExchangeId> = before.iter().map(|exchange| exchange.id.clone()).collect();
         let mut writes = Vec::new();
         for (at, mut exchange) in before.into_iter().enumerate() {
             let is_kept = |entry: &EntryId| entries.contains(entry.as_str());
@@ -317,6 +318,10 @@ impl Tape {
                 writes.push(Write::Events { exchange: id.clone(), attempt, events: vec![event] });
             }
         }
+        // What was decided later, such as in words that came afterwards, the turn did not know.
+        let was_known = |step: &CompactionStep| ids.contains(&step.id.exchange) && step.at <= self.begun.at;
+        let steps = from.compaction(self.conversation.clone()).await?.into_iter().filter(was_known);
+        writes.extend(steps.map(|step| Write::Compaction(Box::new(step))));
         Ok(writes)
     }
 }

@@ -28,6 +28,7 @@ fn attempt(backend: &str, at: i64) -> Attempt {
         ended: None,
         status: None,
         failure: None,
+        compaction: None,
     }
 }
 

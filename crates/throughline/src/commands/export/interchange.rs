@@ -9,7 +9,8 @@ use throughline_carry::interchange::{EntryWriter, VERSION};
 use throughline_core::{ConversationId, Text};
 use throughline_gateway::view;
 use throughline_store::{
-    Attempt, Conversations, Entries, Exchange, Heading, History, Kept, Moment, Recording, Which,
+    Attempt, CompactionStep, Conversations, Entries, Exchange, Heading, History, Kept, Moment, Recording,
+    StepId, Which,
 };
 use throughline_wire::json::Writer;
 
@@ -24,6 +25,9 @@ pub async fn write(history: &dyn History, id: &ConversationId) -> Result<String,
     let exchanges = view::exchanges(history, id).await?;
     for exchange in &exchanges {
         out.line("exchange", |writer| write_exchange(writer, exchange));
+    }
+    for step in history.compaction(id.clone()).await? {
+        out.line("compaction", |writer| write_compaction(writer, &step));
     }
     let mut entries = EntryWriter::default();
     for kept in history.entries(Entries::Conversation(id.clone())).await? {
@@ -157,6 +161,27 @@ fn write_attempt(writer: &mut Writer, attempt: &Attempt) {
     moment(writer, "ended", attempt.ended);
     status(writer, attempt.status);
     optional(writer, "failure", attempt.failure.as_ref());
+    step_id(writer, "compaction", attempt.compaction.as_ref());
+    writer.end_object();
+}
+
+fn write_compaction(writer: &mut Writer, step: &CompactionStep) {
+    writer.field_str("exchange", step.id.exchange.as_str());
+    writer.field_uint("attempt", u64::from(step.id.attempt));
+    writer.field_str("backend", &step.backend);
+    writer.field_str("model", &step.model);
+    moment(writer, "at", Some(step.at));
+    step_id(writer, "follows", step.follows.as_ref());
+    writer.field_str("decisions", &step.decisions);
+    optional(writer, "summary", step.summary.as_ref());
+}
+
+fn step_id(writer: &mut Writer, name: &str, step: Option<&StepId>) {
+    let Some(step) = step else { return };
+    writer.key(name);
+    writer.begin_object();
+    writer.field_str("exchange", step.exchange.as_str());
+    writer.field_uint("attempt", u64::from(step.attempt));
     writer.end_object();
 }
 

@@ -14,8 +14,8 @@ use std::path::Path;
 use throughline_carry::interchange::{EntryReader, ReadError, VERSION};
 use throughline_core::{ConversationId, Dialect, EntryId, Text, Usage};
 use throughline_store::{
-    Attempt, Batch, Exchange, ExchangeId, Extension, History, Moment, NewConversation, ProviderEvent,
-    ResponseMark, Scope, Setting, Which, Write,
+    Attempt, Batch, CompactionStep, Exchange, ExchangeId, Extension, History, Moment, NewConversation,
+    ProviderEvent, ResponseMark, Scope, Setting, StepId, Which, Write,
 };
 use throughline_wire::json::{DecodeError, Document, Node};
 
@@ -95,6 +95,7 @@ impl<'h> Loader<'h> {
             "throughline" => check_version(&node),
             "conversation" => self.begin(&node),
             "exchange" => self.exchange(&node),
+            "compaction" => self.compaction(&node),
             "envelope" => self.reader.envelope(&node),
             "entry" => self.entry(&node),
             "sent" | "event" | "answer" => self.recording(&node),
@@ -131,6 +132,21 @@ impl<'h> Loader<'h> {
         Ok(())
     }
 
+    fn compaction(&mut self, node: &Node<'_>) -> Read<()> {
+        let step = CompactionStep {
+            id: step_id(node)?,
+            conversation: self.id()?,
+            backend: text(node, "backend")?,
+            model: text(node, "model")?,
+            at: moment(node, "at")?,
+            follows: node.field("follows").map(|follows| step_id(&follows)).transpose()?,
+            decisions: text(node, "decisions")?,
+            summary: optional(node, "summary")?,
+        };
+        self.writes.push(Write::Compaction(Box::new(step)));
+        Ok(())
+    }
+
     fn entry(&mut self, node: &Node<'_>) -> Read<()> {
         let entry = self.reader.entry(node)?;
         let parent = optional(node, "parent")?.map(EntryId::new);
@@ -159,10 +175,6 @@ impl<'h> Loader<'h> {
         if self.recorded.contains(&exchange) {
             return Ok(());
         }
-        let attempt = || -> Read<u32> {
-            let attempt = node.expect_field("attempt")?;
-            u32::try_from(attempt.expect_u64()?).map_err(|_| attempt.error("is too large").into())
-        };
         self.writes.push(match &*node.expect_field("type")?.expect_str()? {
             "sent" => {
                 let body = match optional(node, "base64")? {
@@ -172,7 +184,7 @@ impl<'h> Loader<'h> {
                     }
                     None => Bytes::copy_from_slice(text(node, "text")?.as_bytes()),
                 };
-                Write::Sent { exchange, attempt: attempt()?, body }
+                Write::Sent { exchange, attempt: attempt_number(node)?, body }
             }
             "event" => {
                 let event = ProviderEvent {
@@ -180,7 +192,7 @@ impl<'h> Loader<'h> {
                     name: optional(node, "name")?,
                     data: text(node, "data")?,
                 };
-                Write::Events { exchange, attempt: attempt()?, events: vec![event] }
+                Write::Events { exchange, attempt: attempt_number(node)?, events: vec![event] }
             }
             _ => Write::Answer { exchange, json: text(node, "json")? },
         });
@@ -275,7 +287,17 @@ fn attempt(node: &Node<'_>) -> Read<Attempt> {
         ended: optional_moment(node, "ended")?,
         status: status(node)?,
         failure: optional(node, "failure")?,
+        compaction: node.field("compaction").map(|step| step_id(&step)).transpose()?,
     })
+}
+
+fn step_id(node: &Node<'_>) -> Read<StepId> {
+    Ok(StepId { exchange: ExchangeId::new(text(node, "exchange")?), attempt: attempt_number(node)? })
+}
+
+fn attempt_number(node: &Node<'_>) -> Read<u32> {
+    let attempt = node.expect_field("attempt")?;
+    u32::try_from(attempt.expect_u64()?).map_err(|_| attempt.error("is too large").into())
 }
 
 fn usage(node: &Node<'_>) -> Read<Usage> {

@@ -59,7 +59,7 @@ fn attempt_shown(number: u32, attempt: &Attempt, body: Option<&[u8]>, ink: &Ink)
         attempt.dialect,
         took.unwrap_or_default()
     );
-    attempt.report.iter().for_each(|report| text.push_str(&changes_shown(report, ink)));
+    attempt.report.iter().for_each(|report| text.push_str(&changes_shown(attempt, report, ink)));
     match body {
         Some(body) => text.push_str(&format!("{}\n", ink.tame(&String::from_utf8_lossy(body)))),
         None => text.push_str("  (the body was not kept)\n"),
@@ -76,9 +76,9 @@ fn leans_on_state(attempt: &Attempt) -> bool {
 }
 
 /// Shows the changes of a report, which the record keeps as JSON.
-fn changes_shown(report: &str, ink: &Ink) -> String {
+fn changes_shown(attempt: &Attempt, report: &str, ink: &Ink) -> String {
     let Ok(document) = Document::parse(report) else { return format!("    {}\n", ink.tame(report)) };
-    let plan = document.root().field("plan").map_or_else(String::new, |plan| plan_shown(plan, ink));
+    let plan = document.root().field("plan").map_or_else(String::new, |plan| plan_shown(attempt, plan, ink));
     let plan =
         document.root().field("handover").map_or_else(String::new, |each| handover_shown(each, ink)) + &plan;
     let Some(changes) = document.root().field("changes") else { return plan };
@@ -105,10 +105,10 @@ fn handover_shown(handover: Node<'_>, ink: &Ink) -> String {
 }
 
 /// Shows what a plan made of a history that did not fit, and where that was decided.
-fn plan_shown(plan: Node<'_>, ink: &Ink) -> String {
+fn plan_shown(attempt: &Attempt, plan: Node<'_>, ink: &Ink) -> String {
     let number = |name| plan.field(name).and_then(|value| value.as_u64()).unwrap_or_default();
-    let since = plan.field("since").and_then(|since| since.as_text());
-    let since = since.map_or_else(String::new, |since| format!(", as decided in {since}"));
+    let step = attempt.compaction.as_ref();
+    let since = step.map_or_else(String::new, |step| format!(", as decided in {}", step.exchange));
     let (before, after) = (number("tokens_before"), number("tokens_after"));
     format!("    {}\n", ink.tame(&format!("planned: {after} of {before} tokens are shown{since}")))
 }
@@ -132,6 +132,7 @@ mod tests {
                 ended: Some(Moment(3)),
                 status: Some(200),
                 failure: None,
+                compaction: None,
             };
             attempt_shown(1, &attempt, None, &Ink::of_stdout())
         };
