@@ -32,6 +32,10 @@ pub struct Heading {
     pub title: Option<Text>,
     /// The backend that was chosen for it at run time.
     pub backend: Option<Text>,
+    /// The directory that it works in, where that is known.
+    pub project: Option<Text>,
+    /// The conversation whose sub-agent this is, where that is known.
+    pub parent: Option<ConversationId>,
     /// How many entries it has, over all its branches.
     pub entries: u64,
     /// How many exchanges it took.
@@ -209,6 +213,12 @@ pub struct Learned {
     pub expires: Option<Moment>,
 }
 
+/// The setting that says in which directory a conversation works.
+pub const PROJECT: &str = "project";
+
+/// The setting that says whose sub-agent a conversation is.
+pub const PARENT: &str = "parent";
+
 /// A setting that was made at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -236,7 +246,7 @@ pub enum Scope {
 pub struct Standing {
     /// Verdicts, expired ones included, by backend, model and capability.
     pub learned: Vec<Learned>,
-    /// Settings, by scope and name.
+    /// Settings, by scope and name, without those that describe a conversation ([`PROJECT`], [`PARENT`]).
     pub settings: Vec<Setting>,
 }
 

@@ -37,13 +37,14 @@ pub use chain::{Chain, chain, chains};
 pub use changes::Changes;
 pub use error::StoreError;
 pub use kept::{
-    Attempt, CompactionStep, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment,
-    ProviderEvent, Recording, ResponseMark, Scope, Setting, Standing, StepId, title_of,
+    Attempt, CompactionStep, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment, PARENT,
+    PROJECT, ProviderEvent, Recording, ResponseMark, Scope, Setting, Standing, StepId, title_of,
 };
 pub use memory::Memory;
 pub use postgres::{Condition, Postgres, PostgresOptions};
 pub use query::{
-    Conversations, Cursor, Entries, Exchanges, Field, Locate, Located, Page, Paging, Search, Which,
+    ConversationFilter, Conversations, Cursor, Entries, Exchanges, Field, Locate, Located, Page, Paging,
+    Search, Which, short_id,
 };
 
 pub use sqlite::{Sqlite, SqliteOptions};

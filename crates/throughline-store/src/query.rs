@@ -40,6 +40,57 @@ pub enum Conversations {
     One(ConversationId),
     /// All of them, by when something was last added.
     All(Paging),
+    /// Those that a filter lets through, by when something was last added.
+    Matching(Box<ConversationFilter>, Paging),
+}
+
+/// Which conversations to list. Everything that is given must hold; words are compared without regard to case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationFilter {
+    /// Only those whose id begins so, with or without `conv_`, or whose [short form](short_id) does.
+    pub id: Option<Text>,
+    /// Only those with this in their title.
+    pub title: Option<Text>,
+    /// Only those with an exchange of a client whose name contains this.
+    pub client: Option<Text>,
+    /// Only those with an attempt at this backend.
+    pub backend: Option<Text>,
+    /// Only those that work in a directory whose path contains this.
+    pub project: Option<Text>,
+    /// Only those with an exchange that failed or broke off.
+    pub failed: bool,
+    /// Only those to which something was added from then on.
+    pub since: Option<Moment>,
+    /// None of those that were identified so.
+    pub except_identified: Option<Text>,
+}
+
+/// How many characters the short form of an id has at most.
+const SHORT_ID_CHARS: usize = 12;
+
+/// Returns the short form of an id: its last twelve characters, or what stands behind the dot in that of a sub-agent.
+///
+/// Ids that are made here, and most of those that agents make, begin with the time and end with what was drawn at random.
+#[must_use]
+pub fn short_id(id: &ConversationId) -> &str {
+    let own = id.as_str().strip_prefix("conv_").unwrap_or(id.as_str());
+    if let Some((_, agent)) = own.rsplit_once('.').filter(|(_, agent)| !agent.is_empty()) {
+        return agent;
+    }
+    match own.char_indices().rev().nth(SHORT_ID_CHARS - 1) {
+        Some((start, _)) => &own[start..],
+        None => own,
+    }
+}
+
+impl ConversationFilter {
+    /// Says whether an id begins as the filter wants it.
+    #[must_use]
+    pub fn fits_id(&self, id: &ConversationId) -> bool {
+        let Some(wanted) = self.id.as_deref() else { return true };
+        let own = id.as_str().strip_prefix("conv_").unwrap_or(id.as_str());
+        [id.as_str(), own, short_id(id)].iter().any(|form| form.starts_with(wanted))
+    }
 }
 
 /// Which entries to read.
@@ -64,6 +115,8 @@ pub enum Exchanges {
     Response(Text),
     /// Those of a conversation.
     Of(ConversationId, Paging),
+    /// Those that began at this moment or later.
+    Since(Moment, Paging),
     /// All of them.
     All(Paging),
 }
@@ -244,5 +297,26 @@ impl Paging {
 impl Which {
     pub(crate) fn includes(self, which: Self) -> bool {
         self == Self::Everything || self == which
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_known_by_its_beginning_and_by_its_random_end() {
+        let of = |id: &str| short_id(&ConversationId::new(id)).to_owned();
+        assert_eq!(of("conv_0198c2f4e1a07b3c9d5e6f708192a3b4"), "6f708192a3b4");
+        assert_eq!(of("conv_9b1c0d1e-1111-4222-8333-0123456789ab"), "0123456789ab");
+        assert_eq!(of("conv_9b1c0d1e-1111-4222-8333-0123456789ab.a7f3"), "a7f3");
+        assert_eq!(of("conv_t"), "t");
+        assert_eq!(of("mine"), "mine");
+        let fits = |wanted: &str| {
+            let filter = ConversationFilter { id: Some(wanted.into()), ..ConversationFilter::default() };
+            filter.fits_id(&ConversationId::new("conv_0198c2f4e1a07b3c9d5e6f708192a3b4"))
+        };
+        assert!(["conv_0198", "0198c", "6f7", "6f708192a3b4"].iter().all(|wanted| fits(wanted)));
+        assert!(!fits("708192a3b4") && !fits("7b3c"));
     }
 }

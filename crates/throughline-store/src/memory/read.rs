@@ -1,6 +1,6 @@
 //! Reading what is in memory.
 
-use throughline_core::EntryId;
+use throughline_core::{ConversationId, EntryId, Text};
 
 use super::state::{Node, Passed, State};
 use crate::prefix::longest_known_chain;
@@ -8,8 +8,9 @@ use crate::record::EntryReader;
 use crate::sieve::{Found, Sieve};
 use crate::tags::{kind_tag, kinds};
 use crate::{
-    Chain, Conversations, Cursor, Entries, Exchange, ExchangeId, Exchanges, Heading, Hit, Kept, KeptKind,
-    Locate, Located, Page, Paging, Recording, Scope, Search, Standing, StoreError, Which,
+    Chain, ConversationFilter, Conversations, Cursor, Entries, Exchange, ExchangeId, Exchanges, Heading, Hit,
+    Kept, KeptKind, Locate, Located, PARENT, PROJECT, Page, Paging, Recording, Scope, Search, Standing,
+    StoreError, Which,
 };
 
 impl State {
@@ -51,26 +52,64 @@ impl State {
     }
 
     pub fn conversations(&self, which: &Conversations) -> Result<Page<Heading>, StoreError> {
-        let paging = match which {
+        let (filter, paging) = match which {
             Conversations::One(id) => {
                 return Ok(Page::single(self.by_conversation.get(id).map(|at| self.heading(*at))));
             }
-            Conversations::All(paging) => paging,
+            Conversations::All(paging) => (None, paging),
+            Conversations::Matching(filter, paging) => (Some(filter), paging),
         };
         let after = paging.after.as_ref().map(Cursor::pair).transpose()?;
         let mut order: Vec<(i64, i64)> =
             (0..).zip(&self.updated).map(|(at, updated)| (updated.0, at)).collect();
         order.sort_unstable_by(|a, b| b.cmp(a));
         let page = order.into_iter().filter(|place| after.is_none_or(|after| *place < after));
-        let items = page
+        let fitting =
+            page.filter(|(_, at)| filter.is_none_or(|filter| self.lets_through(filter, *at as usize)));
+        let items = fitting
             .take(paging.limit as usize + 1)
             .map(|(updated, at)| (Cursor::of_pair(updated, at), self.heading(at as usize)));
         Ok(Page::cut(items.collect(), paging.limit))
     }
 
+    fn lets_through(&self, filter: &ConversationFilter, at: usize) -> bool {
+        let heading = self.heading(at);
+        let holds = |text: Option<&Text>, wanted: &Option<Text>| {
+            let is_in =
+                |wanted: &Text| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase()));
+            wanted.as_ref().is_none_or(is_in)
+        };
+        let passed: Vec<&Exchange> = self
+            .exchanges
+            .iter()
+            .map(|passed| &passed.exchange)
+            .filter(|exchange| exchange.conversation == heading.id)
+            .collect();
+        let has_failed =
+            |exchange: &&Exchange| matches!(exchange.ending.as_deref(), Some("failed" | "broken"));
+        let tried = |backend: &Text| {
+            let attempts = || passed.iter().flat_map(|exchange| &exchange.attempts);
+            attempts().any(|attempt| attempt.backend.eq_ignore_ascii_case(backend))
+        };
+
+        filter.fits_id(&heading.id)
+            && holds(heading.title.as_ref(), &filter.title)
+            && holds(heading.project.as_ref(), &filter.project)
+            && (filter.client.is_none()
+                || passed.iter().any(|exchange| holds(exchange.client.as_ref(), &filter.client)))
+            && filter.backend.as_ref().is_none_or(tried)
+            && (!filter.failed || passed.iter().any(has_failed))
+            && filter.since.is_none_or(|since| heading.updated >= since)
+            && filter.except_identified.as_ref().is_none_or(|except| heading.identified != *except)
+    }
+
     fn heading(&self, at: usize) -> Heading {
         let conversation = &self.conversations[at];
-        let switch = self.settings.get(&(Scope::Conversation(conversation.id.clone()), "backend".into()));
+        let setting = |name: &'static str| {
+            let scope = Scope::Conversation(conversation.id.clone());
+            let setting = self.settings.get(&(scope, Text::from_static(name)));
+            setting.and_then(|setting| setting.value.clone())
+        };
         let is_of = |passed: &&Passed| passed.exchange.conversation == conversation.id;
         Heading {
             id: conversation.id.clone(),
@@ -78,7 +117,9 @@ impl State {
             updated: self.updated[at],
             identified: conversation.identified.clone(),
             title: conversation.title.clone(),
-            backend: switch.and_then(|setting| setting.value.clone()),
+            backend: setting("backend"),
+            project: setting(PROJECT),
+            parent: setting(PARENT).map(ConversationId::new),
             entries: self.nodes.iter().filter(|node| node.conversation == at).count() as u64,
             exchanges: self.exchanges.iter().filter(is_of).count() as u64,
         }
@@ -132,6 +173,9 @@ impl State {
             Exchanges::Response(id) => Ok(one(self.by_response.get(id))),
             Exchanges::Of(conversation, paging) => {
                 self.exchange_page(paging, |exchange| exchange.conversation == *conversation)
+            }
+            Exchanges::Since(since, paging) => {
+                self.exchange_page(paging, |exchange| exchange.started >= *since)
             }
             Exchanges::All(paging) => self.exchange_page(paging, |_| true),
         }
@@ -232,9 +276,14 @@ impl State {
     pub fn standing(&self) -> Standing {
         Standing {
             learned: self.learned.values().cloned().collect(),
-            settings: self.settings.values().cloned().collect(),
+            settings: self.settings.values().filter(|made| !describes(&made.name)).cloned().collect(),
         }
     }
+}
+
+/// Says whether a setting describes a conversation, and nothing is done by it.
+fn describes(name: &str) -> bool {
+    [PROJECT, PARENT].contains(&name)
 }
 
 fn hit(node: &Node, kept: Kept, found: Found) -> Hit {

@@ -50,6 +50,7 @@ macro_rules! exchanges {
 const ONE: &str = exchanges!("id = $2");
 const RESPONSE: &str = exchanges!("response = $2");
 const OF: &str = exchanges!("conversation = (SELECT c.n FROM conversations AS c WHERE c.id = $3) AND n < $2");
+const SINCE: &str = exchanges!("n < $2 AND started >= $3");
 const ALL: &str = exchanges!("n < $2");
 
 const SENT: &str = "
@@ -71,6 +72,7 @@ const STANDING: &str = "
     UNION ALL
     SELECT false, conversations.id, name, '', value, '', at, NULL
     FROM settings LEFT JOIN conversations ON conversations.n = settings.conversation
+    WHERE name NOT IN ('project', 'parent')
     ORDER BY is_learned DESC, first NULLS FIRST, second, capability";
 
 impl Question for Exchanges {
@@ -81,6 +83,7 @@ impl Question for Exchanges {
             Self::One(id) => one(connection, ONE, &plain(id.as_str())).await,
             Self::Response(id) => one(connection, RESPONSE, &plain(id)).await,
             Self::Of(id, paging) => page(connection, OF, paging, Some(&plain(id.as_str()))).await,
+            Self::Since(since, paging) => page(connection, SINCE, paging, Some(&since.0)).await,
             Self::All(paging) => page(connection, ALL, paging, None).await,
         }
     }
@@ -95,7 +98,7 @@ async fn page(
     connection: &mut Connection,
     sql: &'static str,
     paging: &Paging,
-    of: Option<&str>,
+    of: Option<Param<'_>>,
 ) -> Result<Page<Exchange>, Failure> {
     let before = match &paging.after {
         Some(cursor) => cursor.number()?,
@@ -103,9 +106,7 @@ async fn page(
     };
     let limit = i64::from(paging.limit) + 1;
     let mut params: Vec<Param<'_>> = vec![&limit, &before];
-    if let Some(of) = &of {
-        params.push(of);
-    }
+    params.extend(of);
     let rows = connection.query(sql, &params).await?;
     Ok(Page::cut(listed(&rows)?, paging.limit))
 }

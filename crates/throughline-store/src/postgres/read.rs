@@ -12,8 +12,8 @@ use crate::digest::Digest;
 use crate::prefix::Range;
 use crate::record::EntryReader;
 use crate::{
-    Chain, Conversations, Cursor, Entries, ExchangeId, Heading, Kept, Locate, Located, Moment, Page, Paging,
-    StoreError,
+    Chain, ConversationFilter, Conversations, Cursor, Entries, ExchangeId, Heading, Kept, Locate, Located,
+    Moment, Page, Paging, StoreError,
 };
 
 /// Finds the first of several chains that is known. `$conversation` narrows the search.
@@ -54,7 +54,9 @@ macro_rules! headings {
             "SELECT n, id, created, updated, identified, title,
                  (SELECT value FROM settings WHERE conversation = conversations.n AND name = 'backend'),
                  (SELECT count(*) FROM nodes WHERE conversation = conversations.n),
-                 (SELECT count(*) FROM exchanges WHERE conversation = conversations.n)
+                 (SELECT count(*) FROM exchanges WHERE conversation = conversations.n),
+                 (SELECT value FROM settings WHERE conversation = conversations.n AND name = 'project'),
+                 (SELECT value FROM settings WHERE conversation = conversations.n AND name = 'parent')
              FROM conversations ",
             $filter
         )
@@ -63,6 +65,25 @@ macro_rules! headings {
 
 const ONE_HEADING: &str = headings!("WHERE id = $1");
 const HEADINGS: &str = headings!("WHERE (updated, n) < ($1, $2) ORDER BY updated DESC, n DESC LIMIT $3");
+
+/// Those that a filter lets through. What is not asked for is NULL, and lets everything through.
+const MATCHING: &str = headings!(
+    "WHERE (updated, n) < ($1, $2) AND updated >= $3
+         AND ($4::text IS NULL OR starts_with(id, $4) OR starts_with(id, 'conv_' || $4)
+             OR starts_with(CASE strpos(id, '.') WHEN 0 THEN right(id, 12)
+                 ELSE substr(id, strpos(id, '.') + 1) END, $4))
+         AND ($5::text IS NULL OR strpos(lower(title), lower($5)) > 0)
+         AND ($6::text IS NULL OR EXISTS (SELECT 1 FROM exchanges
+             WHERE exchanges.conversation = conversations.n AND strpos(lower(client), lower($6)) > 0))
+         AND ($7::text IS NULL OR EXISTS (SELECT 1 FROM exchanges JOIN attempts ON attempts.exchange = exchanges.n
+             WHERE exchanges.conversation = conversations.n AND lower(attempts.backend) = lower($7)))
+         AND ($8::text IS NULL OR EXISTS (SELECT 1 FROM settings WHERE settings.conversation = conversations.n
+             AND name = 'project' AND strpos(lower(value), lower($8)) > 0))
+         AND (NOT $9 OR EXISTS (SELECT 1 FROM exchanges
+             WHERE exchanges.conversation = conversations.n AND ending IN ('failed', 'broken')))
+         AND ($10::text IS NULL OR identified <> $10)
+     ORDER BY updated DESC, n DESC LIMIT $11"
+);
 
 macro_rules! kept {
     ($with:literal, $filter:literal) => {
@@ -166,8 +187,35 @@ impl Question for Conversations {
                 let rows = connection.query(HEADINGS, &[&updated, &n, &(i64::from(*limit) + 1)]).await?;
                 Ok(Page::cut(rows.iter().map(heading).collect::<Result<_, _>>()?, *limit))
             }
+            Self::Matching(filter, paging) => matching(connection, filter, paging).await,
         }
     }
+}
+
+async fn matching(
+    connection: &mut Connection,
+    filter: &ConversationFilter,
+    paging: &Paging,
+) -> Result<Page<Heading>, Failure> {
+    let (updated, n) = match &paging.after {
+        Some(cursor) => cursor.pair()?,
+        None => (i64::MAX, i64::MAX),
+    };
+    let since = filter.since.map_or(i64::MIN, |since| since.0);
+    let limit = i64::from(paging.limit) + 1;
+    let words = [
+        &filter.id,
+        &filter.title,
+        &filter.client,
+        &filter.backend,
+        &filter.project,
+        &filter.except_identified,
+    ];
+    let [id, title, client, backend, project, identified] = words.map(|words| words.as_deref().map(plain));
+    let params: [Param<'_>; 11] =
+        [&updated, &n, &since, &id, &title, &client, &backend, &project, &filter.failed, &identified, &limit];
+    let rows = connection.query(MATCHING, &params).await?;
+    Ok(Page::cut(rows.iter().map(heading).collect::<Result<_, _>>()?, paging.limit))
 }
 
 fn heading(row: &Row) -> Result<(Cursor, Heading), Failure> {
@@ -181,6 +229,8 @@ fn heading(row: &Row) -> Result<(Cursor, Heading), Failure> {
         backend: optional_text(row, 6)?,
         entries: row.try_get::<_, i64>(7)?.cast_unsigned(),
         exchanges: row.try_get::<_, i64>(8)?.cast_unsigned(),
+        project: optional_text(row, 9)?,
+        parent: optional_text(row, 10)?.map(ConversationId::new),
     };
     Ok((Cursor::of_pair(updated, row.try_get(0)?), heading))
 }

@@ -25,6 +25,7 @@ pub(super) fn exchanges(connection: &Connection, which: &Exchanges) -> Result<Pa
             Some(n) => page(connection, "exchanges.conversation = ?1", n, paging),
             None => Ok(Page::default()),
         },
+        Exchanges::Since(since, paging) => page(connection, "exchanges.started >= ?1", since.0, paging),
         Exchanges::All(paging) => page(connection, "?1 = 0", 0_i64, paging),
     }
 }
@@ -196,7 +197,7 @@ pub(super) fn standing(connection: &Connection) -> Result<Standing, StoreError> 
     let mut statement = connection.prepare_cached(
         "SELECT conversations.id, name, value, at FROM settings
              LEFT JOIN conversations ON conversations.n = settings.conversation
-         ORDER BY conversations.id, name",
+         WHERE name NOT IN ('project', 'parent') ORDER BY conversations.id, name",
     )?;
     let settings = all(&mut statement, [], |row| {
         let conversation = optional_text(row, 0)?.map(ConversationId::new);

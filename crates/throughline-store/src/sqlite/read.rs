@@ -9,8 +9,8 @@ use crate::pack::unpack;
 use crate::prefix::longest_known_chain;
 use crate::record::EntryReader;
 use crate::{
-    Chain, Conversations, Cursor, Entries, ExchangeId, Heading, Kept, Locate, Located, Moment, Page, Paging,
-    StoreError,
+    Chain, ConversationFilter, Conversations, Cursor, Entries, ExchangeId, Heading, Kept, Locate, Located,
+    Moment, Page, Paging, StoreError,
 };
 
 /// Finds where a request continues.
@@ -94,7 +94,50 @@ pub(super) fn conversations(
             let found = headings(connection, filter, params![updated, n, i64::from(*limit) + 1])?;
             Ok(Page::cut(found, *limit))
         }
+        Conversations::Matching(filter, paging) => matching(connection, filter, paging),
     }
+}
+
+/// Those that a filter lets through. What is not asked for is NULL, and lets everything through.
+const MATCHING: &str = "(updated, n) < (?1, ?2) AND updated >= ?3
+    AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4 OR substr(id, 1, length(?4) + 5) = 'conv_' || ?4
+        OR substr(CASE instr(id, '.') WHEN 0 THEN substr(id, -12) ELSE substr(id, instr(id, '.') + 1) END,
+            1, length(?4)) = ?4)
+    AND (?5 IS NULL OR instr(lower(title), lower(?5)) > 0)
+    AND (?6 IS NULL OR EXISTS (SELECT 1 FROM exchanges
+        WHERE exchanges.conversation = conversations.n AND instr(lower(client), lower(?6)) > 0))
+    AND (?7 IS NULL OR EXISTS (SELECT 1 FROM exchanges JOIN attempts ON attempts.exchange = exchanges.n
+        WHERE exchanges.conversation = conversations.n AND lower(attempts.backend) = lower(?7)))
+    AND (?8 IS NULL OR EXISTS (SELECT 1 FROM settings
+        WHERE settings.conversation = conversations.n AND name = 'project' AND instr(lower(value), lower(?8)) > 0))
+    AND (NOT ?9 OR EXISTS (SELECT 1 FROM exchanges
+        WHERE exchanges.conversation = conversations.n AND ending IN ('failed', 'broken')))
+    AND (?10 IS NULL OR identified <> ?10)
+    ORDER BY updated DESC, n DESC LIMIT ?11";
+
+fn matching(
+    connection: &Connection,
+    filter: &ConversationFilter,
+    paging: &Paging,
+) -> Result<Page<Heading>, StoreError> {
+    let (updated, n) = match &paging.after {
+        Some(cursor) => cursor.pair()?,
+        None => (i64::MAX, i64::MAX),
+    };
+    let params = params![
+        updated,
+        n,
+        filter.since.map_or(i64::MIN, |since| since.0),
+        filter.id.as_deref(),
+        filter.title.as_deref(),
+        filter.client.as_deref(),
+        filter.backend.as_deref(),
+        filter.project.as_deref(),
+        filter.failed,
+        filter.except_identified.as_deref(),
+        i64::from(paging.limit) + 1,
+    ];
+    Ok(Page::cut(headings(connection, MATCHING, params)?, paging.limit))
 }
 
 fn headings(
@@ -106,7 +149,9 @@ fn headings(
         "SELECT n, id, created, updated, identified, title,
              (SELECT value FROM settings WHERE conversation = conversations.n AND name = 'backend'),
              (SELECT count(*) FROM nodes WHERE conversation = conversations.n),
-             (SELECT count(*) FROM exchanges WHERE conversation = conversations.n)
+             (SELECT count(*) FROM exchanges WHERE conversation = conversations.n),
+             (SELECT value FROM settings WHERE conversation = conversations.n AND name = 'project'),
+             (SELECT value FROM settings WHERE conversation = conversations.n AND name = 'parent')
          FROM conversations WHERE {filter}"
     );
     all(&mut *connection.prepare_cached(&sql)?, params, heading)
@@ -123,6 +168,8 @@ fn heading(row: &Row<'_>) -> Result<(Cursor, Heading), StoreError> {
         backend: optional_text(row, 6)?,
         entries: row.get::<_, i64>(7)?.cast_unsigned(),
         exchanges: row.get::<_, i64>(8)?.cast_unsigned(),
+        project: optional_text(row, 9)?,
+        parent: optional_text(row, 10)?.map(ConversationId::new),
     };
     Ok((Cursor::of_pair(updated, row.get(0)?), heading))
 }

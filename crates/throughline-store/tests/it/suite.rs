@@ -3,6 +3,7 @@
 mod compaction;
 mod entries;
 mod exchanges;
+mod filter;
 mod prune;
 mod search;
 mod standing;
