@@ -30,6 +30,19 @@ impl Bill {
         }
     }
 
+    /// Adds the tokens of another bill.
+    pub fn merge(&mut self, other: &Self) {
+        for item in &other.0 {
+            let same = |own: &&mut Item| {
+                own.backend == item.backend && own.model == item.model && own.tier == item.tier
+            };
+            match self.0.iter_mut().find(same) {
+                Some(own) => own.usage = own.usage.plus(item.usage),
+                None => self.0.push(item.clone()),
+            }
+        }
+    }
+
     /// Returns the backends that answered, in the order in which they first did.
     pub fn backends(&self) -> Vec<&Text> {
         let mut backends: Vec<&Text> = Vec::new();
@@ -50,11 +63,51 @@ impl Bill {
     /// Returns what that cost in US dollars, if the prices of all models that answered are known.
     #[must_use]
     pub fn cost(&self, config: &Config) -> Option<f64> {
-        let cost = |item: &Item| {
-            let facts = config.backend(&item.backend)?.model_facts(item.model.as_deref().unwrap_or_default());
-            Some(price(&facts.prices?.value.rates(item.tier + 1), &item.usage))
-        };
+        let cost = |item: &Item| Some(price(&item.rates(config)?, &item.usage));
         (!self.0.is_empty()).then(|| self.0.iter().map(cost).sum()).flatten()
+    }
+
+    /// Returns what that of it cost in US dollars whose price is known.
+    #[must_use]
+    pub fn cost_known(&self, config: &Config) -> f64 {
+        self.0.iter().filter_map(|item| Some(price(&item.rates(config)?, &item.usage))).sum()
+    }
+
+    /// Returns how much more it would have cost in US dollars without the providers' caches.
+    #[must_use]
+    pub fn cache_saved(&self, config: &Config) -> f64 {
+        let saved = |item: &Item| {
+            let rates = item.rates(config)?;
+            let uncached = Usage { cache_read: 0, cache_written: 0, ..item.usage };
+            Some(price(&rates, &uncached) - price(&rates, &item.usage))
+        };
+        self.0.iter().filter_map(saved).sum()
+    }
+
+    /// Returns the models whose prices are not known.
+    #[must_use]
+    pub fn unpriced(&self, config: &Config) -> Vec<&str> {
+        let unpriced = self.0.iter().filter(|item| item.rates(config).is_none());
+        let mut models: Vec<&str> =
+            unpriced.map(|item| item.model.as_deref().unwrap_or(&item.backend)).collect();
+        models.sort_unstable();
+        models.dedup();
+        models
+    }
+}
+
+impl Item {
+    /// Returns the rates that hold for it. What a backend that is not configured has taken, such as an agent whose
+    /// sessions were imported, is priced as the model's own provider lists it.
+    fn rates(&self, config: &Config) -> Option<Rates> {
+        let model = self.model.as_deref().unwrap_or_default();
+        let prices = match config.backend(&self.backend) {
+            Some(backend) => backend.model_facts(model).prices?.value,
+            None => {
+                throughline_models::find(throughline_models::find(None, model)?.provider, model)?.prices?
+            }
+        };
+        Some(prices.rates(self.tier + 1))
     }
 }
 
@@ -106,6 +159,18 @@ mod tests {
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(near(cost(&[200_000, 200_000]), 1.0), "{}", cost(&[200_000, 200_000]));
         assert!(near(cost(&[400_000]), 2.0), "{}", cost(&[400_000]));
+    }
+
+    #[test]
+    fn what_an_agent_used_before_it_came_here_is_priced_as_its_provider_lists_it() {
+        let config = settings::read(BACKENDS).unwrap();
+        let mut bill = Bill::default();
+        bill.add(&"codex".into(), Some(&"gpt-5".into()), used(1_000_000, 0));
+        assert_eq!(bill.cost(&config), Some(1.25));
+        bill.add(&"codex".into(), Some(&"nobody-s-model".into()), used(1_000_000, 0));
+        assert_eq!((bill.cost(&config), bill.cost_known(&config)), (None, 1.25));
+        assert_eq!(bill.unpriced(&config), ["nobody-s-model"]);
+        assert_eq!(bill.cache_saved(&config), 0.0);
     }
 
     #[test]

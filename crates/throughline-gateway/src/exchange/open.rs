@@ -14,6 +14,7 @@ use super::relay::{Relay, Way, failure_of};
 use super::sizing::Sizing;
 use super::{Running, backend_failed, record, too_large, unrecorded};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
+use crate::config::Credential;
 use crate::egress::bounds::{REFUSAL_BYTES_MAX, REFUSAL_TIME_MAX};
 use crate::egress::{Answered, EgressError, Request, path_of};
 use crate::gateway::now;
@@ -68,6 +69,10 @@ const BYTES_PER_TOKEN: usize = 4;
 
 /// Headers of the client that a backend of the same dialect understands.
 const FORWARDED: [&str; 4] = ["anthropic-beta", "anthropic-version", "openai-beta", "openai-organization"];
+
+/// Headers that belong to the credentials of a client, for a backend that is shown those: a login with ChatGPT names its
+/// account beside the token.
+const FORWARDED_WITH_CREDENTIALS: [&str; 2] = ["chatgpt-account-id", "originator"];
 
 /// An answer that calls what it may not: nothing is wrong with the request, and asking again would not help.
 const NOT_ALLOWED: Failed = Failed::Status { status: 500, retry_after: None, rejection: None };
@@ -199,16 +204,19 @@ impl Running {
             return Err(EgressError::Connect("the backend is not set up".to_owned()));
         };
         let is_same = self.ask.dialect == backend.dialect;
-        let mut forwarded = if is_same { self.forwarded() } else { HeaderMap::new() };
+        let mut forwarded = if is_same { self.forwarded(&FORWARDED) } else { HeaderMap::new() };
+        if is_same && backend.credential == Credential::Passthrough {
+            forwarded.extend(self.forwarded(&FORWARDED_WITH_CREDENTIALS));
+        }
         forwarded.extend(self.recorder.trace_headers().unwrap_or_else(|| trace::passed_on(&self.headers)));
         let path = path_of(backend.dialect);
         egress.post(Request { path, body, presented: &self.presented, forwarded: &forwarded }).await
     }
 
-    fn forwarded(&self) -> HeaderMap {
-        let named = FORWARDED.map(HeaderName::from_static);
+    fn forwarded(&self, names: &[&'static str]) -> HeaderMap {
+        let named = names.iter().map(|name| HeaderName::from_static(name));
         let of_name = |name: HeaderName| self.headers.get(&name).map(|value| (name.clone(), value.clone()));
-        named.into_iter().filter_map(of_name).collect()
+        named.filter_map(of_name).collect()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::gateway::{Gateway, now};
 use crate::privacy::Privacy;
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
 use crate::trace::Trace;
+use crate::view::failure_of;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
@@ -508,6 +509,8 @@ impl Recorder {
             input_tokens = exchange.usage.map_or(0, |usage| usage.input),
             output_tokens = exchange.usage.map_or(0, |usage| usage.output),
             took_ms = took,
+            cached_tokens = exchange.usage.map_or(0, |usage| usage.cache_read),
+            failure = failure_of(exchange).map(|failure| failure.line()),
             "exchange"
         );
     }

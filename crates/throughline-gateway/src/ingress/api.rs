@@ -5,10 +5,11 @@
 
 use super::reject::{own, reject, undecodable};
 use super::{Ingress, arriving, body, live, openapi, runs, seen};
+use crate::exchange::SIDE_QUESTIONS;
 use crate::gateway::now;
 use crate::switch;
 use crate::turn::replay::turn_of;
-use crate::view::{self, Tally, Tools};
+use crate::view::{self, Ranking, Tally, Tools, UsageBy};
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Path, Query, Request, State};
@@ -19,8 +20,8 @@ use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Dialect, EntryId, Failure, FailureKind, Text};
 use throughline_store::{
-    Conversations, Cursor, Entries, Exchange, Hit, Moment, Outworn, Page, Paging, Prune, Scope, Search,
-    StoreError, Which,
+    ConversationFilter, Conversations, Cursor, Entries, Exchange, Hit, Moment, Outworn, Page, Paging, Prune,
+    Scope, Search, StoreError, Which,
 };
 use throughline_wire::json::{DecodeError, Document, Writer};
 
@@ -47,6 +48,7 @@ pub fn routes() -> Router<Ingress> {
         .route("/api/runs/{id}", get(runs::one))
         .route("/api/runs/{id}/replay", post(runs::replayed))
         .route("/api/search", get(search))
+        .route("/api/usage", get(usage))
         .route("/api/events", get(live::events))
         .route("/api/backends", get(backends))
         .route("/api/active", put(switch_everything))
@@ -79,21 +81,76 @@ fn known_parameters(request: &Request) -> Result<(), Failure> {
 
 async fn conversations(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
     let answer = async {
-        let which = Conversations::All(paging(&parameters)?);
-        let history = &*ingress.gateway.history;
+        let (filter, paging) = (filter(&parameters)?, paging(&parameters)?);
+        let gateway = &*ingress.gateway;
+        let (history, setup) = (&*gateway.history, gateway.setup());
+        let tallied = |writer: &mut Writer, (listed, tally): &(view::Listed, Tally)| {
+            view::write_tallied(writer, listed, tally, &setup.config);
+        };
+        if let Some(ranking) = ranking(&parameters)? {
+            let limit = paging.limit;
+            let items = view::ranked(history, &filter, ranking, limit, &gateway.tallies, &setup.config).await;
+            let items = items.map_err(|error| unread(&error))?;
+            return Ok(paged("conversations", &Page { items, next: None }, tallied));
+        }
+        let which = Conversations::Matching(Box::new(filter), paging);
         let page = view::list(history, which).await.map_err(|error| unread(&error))?;
         if !is_on(&parameters, "totals")? {
             return Ok(paged("conversations", &page, view::write_listed));
         }
         let mut items = Vec::with_capacity(page.items.len());
         for listed in page.items {
-            let tally = ingress.gateway.tallies.of(history, &listed.heading).await;
+            let tally = gateway.tallies.of(history, &listed.heading).await;
             items.push((listed, tally.map_err(|error| unread(&error))?));
         }
-        let setup = ingress.gateway.setup();
-        Ok(paged("conversations", &Page { items, next: page.next }, |writer, (listed, tally)| {
-            view::write_tallied(writer, listed, tally, &setup.config);
-        }))
+        Ok(paged("conversations", &Page { items, next: page.next }, tallied))
+    };
+    respond(answer.await)
+}
+
+/// Returns which conversations are wanted: the same filters as those of `ls`.
+fn filter(parameters: &BTreeMap<String, String>) -> Result<ConversationFilter, Failure> {
+    let words = |name: &str| {
+        let text = parameters.get(name).filter(|text| !text.is_empty());
+        text.map(|text| Text::from(text.as_str()))
+    };
+    let side_questions = is_on(parameters, "all")?;
+    Ok(ConversationFilter {
+        id: words("id"),
+        title: words("title"),
+        client: words("client"),
+        backend: words("backend"),
+        project: words("project"),
+        failed: is_on(parameters, "failed")?,
+        since: moment(parameters, "since")?,
+        except_identified: (!side_questions).then_some(Text::from_static(SIDE_QUESTIONS)),
+    })
+}
+
+fn ranking(parameters: &BTreeMap<String, String>) -> Result<Option<Ranking>, Failure> {
+    match parameters.get("sort").map(String::as_str) {
+        None | Some("" | "updated") => Ok(None),
+        Some("cost") => Ok(Some(Ranking::Cost)),
+        Some("tokens") => Ok(Some(Ranking::Tokens)),
+        Some("exchanges") => Ok(Some(Ranking::Exchanges)),
+        Some(_) => Err(bad("sort", "must be updated, cost, tokens or exchanges")),
+    }
+}
+
+/// Tokens and cost of all exchanges, added up.
+async fn usage(State(ingress): State<Ingress>, Query(parameters): Parameters) -> Response {
+    let answer = async {
+        let by = match parameters.get("by") {
+            Some(name) => UsageBy::from_name(name)
+                .ok_or_else(|| bad("by", "must be day, model, client, conversation or project"))?,
+            None => UsageBy::default(),
+        };
+        let since = moment(&parameters, "since")?;
+        let report = view::usage(&*ingress.gateway.history, by, since).await;
+        let report = report.map_err(|error| unread(&error))?;
+        let mut writer = Writer::new();
+        view::write_usage_report(&mut writer, by, &report, &ingress.gateway.setup().config);
+        Ok(writer)
     };
     respond(answer.await)
 }
@@ -403,7 +460,8 @@ pub fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> 
 
 /// Returns the moment that a parameter names, if it is there.
 fn moment(parameters: &BTreeMap<String, String>, name: &'static str) -> Result<Option<Moment>, Failure> {
-    let problem = "must be a date, a time such as 2026-02-28T09:05:07Z, or an age such as 2h or 7d";
+    let problem =
+        "must be a date, a time such as 2026-02-28T09:05:07Z, today, yesterday, or an age such as 2h or 7d";
     let read = |text: &String| view::moment(text, now()).ok_or_else(|| bad(name, problem));
     parameters.get(name).map(read).transpose()
 }

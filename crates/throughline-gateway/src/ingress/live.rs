@@ -6,6 +6,7 @@
 
 use super::Ingress;
 use super::reject::{own, reject};
+use crate::exchange::SIDE_QUESTIONS;
 use crate::view::{self, Listed};
 use axum::body::Body;
 use axum::extract::State;
@@ -93,7 +94,11 @@ impl Onlooker {
         let page = view::list(history, Conversations::All(Paging::first(LATEST))).await?;
         let seen = page.items.iter().map(|listed| (listed.heading.id.clone(), listed.heading.clone()));
         let before = std::mem::replace(&mut self.seen, seen.collect());
-        let is_other = |listed: &Listed| before.get(&listed.heading.id) != Some(&listed.heading);
+        let is_other = |listed: &Listed| {
+            // What clients ask on the side is in no list, and so it is not told of either.
+            listed.heading.identified != SIDE_QUESTIONS
+                && before.get(&listed.heading.id) != Some(&listed.heading)
+        };
         Ok(page.items.into_iter().rev().filter(is_other).collect())
     }
 

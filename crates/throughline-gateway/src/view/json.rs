@@ -2,16 +2,19 @@
 //!
 //! Fields that have nothing to say are `null` where a reader would look for them, and else left out.
 
+use super::failure::write_failure;
 use super::{
-    Listed, Mark, Pair, Row, Seen, Tally, cost_of, found_name, iso, kind_name, oddity_words, outcome_name,
-    role_name, state_name, text_of,
+    Listed, Mark, Pair, Row, Seen, Spoken, Tally, cost_of, found_name, iso, kind_name, oddity_words,
+    outcome_name, role_name, spoken, state_name, text_of,
 };
 use crate::config::{Backend, Config};
+use crate::retelling::answering;
 use crate::routing::Listings;
 use crate::switch;
 use bytes::Bytes;
 use throughline_core::{
-    Call, Content, Dialect, Entry, EntryId, Handover, Kind, Media, Origin, Return, Text, Thought, Usage,
+    Call, Content, ConversationId, Dialect, Entry, EntryId, Handover, Kind, Media, Origin, Return, Role,
+    Text, Thought, Usage,
 };
 use throughline_store::{
     Attempt, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Scope, Standing,
@@ -44,6 +47,8 @@ fn write_listed_fields(writer: &mut Writer, listed: &Listed) {
     optional(writer, "title", heading.title.as_deref());
     optional(writer, "backend", listed.answered_by.as_deref());
     optional(writer, "switched", heading.backend.as_deref());
+    optional(writer, "project", heading.project.as_deref());
+    optional(writer, "parent", heading.parent.as_ref().map(ConversationId::as_str));
     writer.field_uint("entries", heading.entries);
     writer.field_uint("exchanges", heading.exchanges);
     if let Some(latest) = &listed.latest {
@@ -181,7 +186,11 @@ fn write_said(writer: &mut Writer, entry: &Entry, chars_max: usize) {
     match &entry.kind {
         Kind::Said(said) => {
             writer.field_str("role", role_name(said.role));
-            text(writer, "text", &text_of(&said.parts), chars_max);
+            let whole = text_of(&said.parts);
+            text(writer, "text", &whole, chars_max);
+            if said.role == Role::User {
+                write_spoken(writer, &whole, chars_max);
+            }
         }
         Kind::Thought(thought) => write_thought(writer, thought, chars_max),
         Kind::Called(call) => write_call(writer, call, chars_max),
@@ -198,6 +207,30 @@ fn write_said(writer: &mut Writer, entry: &Entry, chars_max: usize) {
         writer.key("origin");
         write_origin(writer, origin);
     }
+}
+
+/// Writes the person's own words apart from what their agent put in, where it did.
+fn write_spoken(writer: &mut Writer, whole: &str, chars_max: usize) {
+    let Spoken { words, injected } = spoken(whole);
+    if injected.is_empty() {
+        return;
+    }
+    match words.char_indices().nth(chars_max) {
+        Some((end, _)) => {
+            writer.field_str("spoken", &words[..end]);
+            writer.field_uint("spoken_chars", words.chars().count() as u64);
+        }
+        None => writer.field_str("spoken", &words),
+    }
+    writer.key("injected");
+    writer.begin_array();
+    for (tag, inside) in injected {
+        writer.begin_object();
+        writer.field_str("tag", tag);
+        writer.field_uint("chars", inside.chars().count() as u64);
+        writer.end_object();
+    }
+    writer.end_array();
 }
 
 /// Writes a text, or its beginning and how many characters it has.
@@ -238,6 +271,15 @@ pub fn write_priced(writer: &mut Writer, exchange: &Exchange, config: &Config) {
     writer.begin_object();
     write_exchange_fields(writer, exchange, &[]);
     write_cost(writer, cost_of(config, exchange));
+    let answered = answering(exchange);
+    let window = answered.and_then(|attempt| {
+        let facts = config.backend(&attempt.backend)?.model_facts(attempt.model.as_deref()?);
+        Some(facts.context_window?.value)
+    });
+    match window {
+        Some(window) => writer.field_uint("window", window),
+        None => writer.field_null("window"),
+    }
     writer.end_object();
 }
 
@@ -251,6 +293,8 @@ fn write_exchange_fields(writer: &mut Writer, exchange: &Exchange, sent: &[(u32,
     optional(writer, "ending", exchange.ending.as_deref());
     number(writer, "status", exchange.status);
     write_usage(writer, "usage", exchange.usage);
+    optional(writer, "before", exchange.before.as_ref().map(EntryId::as_str));
+    write_failure(writer, exchange);
     writer.key("attempts");
     writer.begin_array();
     for (at, attempt) in (0_u32..).zip(&exchange.attempts) {

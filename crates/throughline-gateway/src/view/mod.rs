@@ -3,6 +3,8 @@
 //! The commands and the HTTP interface show the same things, so what they read and how it is written as JSON
 //! stands here once. How it looks in a terminal is up to the commands.
 
+mod failure;
+mod injected;
 mod json;
 mod read;
 mod reason;
@@ -10,18 +12,22 @@ mod run;
 mod seen;
 mod tally;
 mod time;
+mod usage;
 
+pub use failure::{FailureWay, RequestFailure, failure_of};
+pub use injected::{Spoken, spoken};
 pub use json::{
     write_arriving, write_backends, write_entry, write_event, write_exchange, write_handover, write_hit,
     write_listed, write_pair, write_preview, write_priced, write_seen, write_tallied, write_titled_hit,
     write_whole,
 };
-pub use read::{Listed, Pair, Tools, exchanges, latest_branch, list, pairs};
+pub use read::{Listed, Pair, Ranking, Tools, exchanges, latest_branch, list, pairs, ranked};
 pub(crate) use run::write_verdict;
 pub use run::{Told, write_replayed, write_run, write_run_whole};
 pub use seen::{Attempted, Mark, Row, Seen};
 pub use tally::{Run, Tallies, Tally, cost_of};
 pub use time::{age, iso, moment};
+pub use usage::{UsageBy, UsageReport, UsageRow, client_name, usage, write_usage_report, write_usage_row};
 
 use throughline_core::{Content, Entry, Kind, Media, Oddity, Outcome, PairState, Part, Role};
 use throughline_store::KeptKind;

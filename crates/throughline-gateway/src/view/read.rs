@@ -1,10 +1,13 @@
 //! What is read together to show something of the record.
 
+use super::{Tallies, Tally};
+use crate::config::Config;
 use crate::retelling::answering;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Entry, Ledger, Oddity, PairState, Text, exit_code};
 use throughline_store::{
-    Conversations, Entries, Exchange, Exchanges, Heading, History, Kept, Locate, Page, Paging, StoreError,
+    ConversationFilter, Conversations, Entries, Exchange, Exchanges, Heading, History, Kept, Locate, Page,
+    Paging, StoreError,
 };
 
 /// How many exchanges are read at a time.
@@ -42,12 +45,69 @@ pub async fn list(history: &dyn History, which: Conversations) -> Result<Page<Li
     let page = history.conversations(which).await?;
     let mut items = Vec::with_capacity(page.items.len());
     for heading in page.items {
-        let latest = history.exchanges(Exchanges::Of(heading.id.clone(), Paging::first(1))).await?;
-        let latest = latest.items.into_iter().next();
-        let answered_by = latest.as_ref().and_then(|latest| Some(answering(latest)?.backend.clone()));
-        items.push(Listed { heading, answered_by, latest });
+        items.push(listed(history, heading).await?);
     }
     Ok(Page { items, next: page.next })
+}
+
+/// What a list of conversations is sorted by, the most first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranking {
+    /// What they cost, as far as prices are known.
+    Cost,
+    /// How many tokens they took.
+    Tokens,
+    /// How many exchanges they took.
+    Exchanges,
+}
+
+/// Lists the first of the conversations that a filter lets through, sorted by what they took. All of them are looked at.
+///
+/// # Errors
+/// When the history cannot be read.
+pub async fn ranked(
+    history: &dyn History,
+    filter: &ConversationFilter,
+    ranking: Ranking,
+    limit: u32,
+    tallies: &Tallies,
+    config: &Config,
+) -> Result<Vec<(Listed, Tally)>, StoreError> {
+    let mut found: Vec<(f64, Heading, Tally)> = Vec::new();
+    let mut paging = Paging::first(PAGE);
+    loop {
+        let which = Conversations::Matching(Box::new(filter.clone()), paging);
+        let page = history.conversations(which).await?;
+        for heading in page.items {
+            let tally = tallies.of(history, &heading).await?;
+            let used = tally.used.total().unwrap_or_default();
+            #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+            let weight = match ranking {
+                Ranking::Cost => tally.used.cost_known(config),
+                Ranking::Tokens => used.input.saturating_add(used.output) as f64,
+                Ranking::Exchanges => heading.exchanges as f64,
+            };
+            found.push((weight, heading, tally));
+        }
+        match page.next {
+            Some(next) => paging = Paging { after: Some(next), limit: PAGE },
+            None => break,
+        }
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.truncate(limit as usize);
+    let mut ranked = Vec::with_capacity(found.len());
+    for (_, heading, tally) in found {
+        ranked.push((listed(history, heading).await?, tally));
+    }
+    Ok(ranked)
+}
+
+async fn listed(history: &dyn History, heading: Heading) -> Result<Listed, StoreError> {
+    let latest = history.exchanges(Exchanges::Of(heading.id.clone(), Paging::first(1))).await?;
+    let latest = latest.items.into_iter().next();
+    let answered_by = latest.as_ref().and_then(|latest| Some(answering(latest)?.backend.clone()));
+    Ok(Listed { heading, answered_by, latest })
 }
 
 /// Reads a conversation up to the entry that was appended last.

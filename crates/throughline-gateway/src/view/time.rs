@@ -15,11 +15,17 @@ pub fn iso(moment: Moment) -> String {
 }
 
 /// Reads a moment: a date (`2026-02-28`, its beginning in UTC), a date with a time (`2026-02-28T09:05:07.120+01:00`, as
-/// RFC 3339 has it), or an age (`2h`: two hours before `now`).
+/// RFC 3339 has it), `today` or `yesterday` (its beginning in UTC), or an age (`2h`: two hours before `now`).
 #[must_use]
 pub fn moment(text: &str, now: Moment) -> Option<Moment> {
     if let Some(age) = age(text) {
         return now.0.checked_sub(age).map(Moment);
+    }
+    let today = now.0.div_euclid(DAY_MS) * DAY_MS;
+    match text {
+        "today" => return Some(Moment(today)),
+        "yesterday" => return Some(Moment(today - DAY_MS)),
+        _ => {}
     }
     let (date, time) = match text.find(['T', 't', ' ']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -130,6 +136,8 @@ mod tests {
             ("7d", now.0 - 604_800_000),
             ("30m", now.0 - 1_800_000),
             ("15s", now.0 - 15_000),
+            ("today", 999_993_600_000),
+            ("yesterday", 999_907_200_000),
         ] {
             assert_eq!(moment(text, now), Some(Moment(expected)), "{text}");
         }
@@ -149,7 +157,7 @@ mod tests {
             "2001-09-09T24:00:00Z",
             "2001-09-09T01:46:40.Z",
             "2001-09-09T01:46:40+2",
-            "yesterday",
+            "tomorrow",
             "2001-09-09T01:46:40.1234567890Z",
             "2001-09-09T01:46:40Zx",
             "é",

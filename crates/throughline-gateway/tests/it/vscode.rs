@@ -24,7 +24,7 @@ fn opening() -> Value {
 }
 
 /// A Responses request as the editor sends it: no `store`, `truncation` spelled out, everything streamed.
-fn responses(backend: &str, input: Value, previous: Option<&str>) -> Value {
+fn responses(backend: &str, input: &Value, previous: Option<&str>) -> Value {
     let mut body = json!({"model": format!("{backend}/sim"), "input": input, "stream": true,
         "max_output_tokens": 16000, "truncation": "disabled", "tools": [tool()]});
     if let Some(previous) = previous {
@@ -52,15 +52,15 @@ async fn the_second_turn_goes_on_from_a_response_that_nobody_asked_to_store() {
     for backend in BACKENDS {
         let house = House::new(one_of_each()).await;
         let editor = client(&house, Dialect::Responses);
-        let first = editor.post(&responses(backend, opening(), None)).await;
+        let first = editor.post(&responses(backend, &opening(), None)).await;
         let only_new = json!([result(&first, "The word is THROUGHLINE-7.")]);
-        let second = editor.post(&responses(backend, only_new, Some(&id(&first)))).await;
+        let second = editor.post(&responses(backend, &only_new, Some(&id(&first)))).await;
         assert_eq!(second.status, 200, "{backend}: {}", second.raw);
         assert!(second.text(Dialect::Responses).contains("THROUGHLINE-7"), "{backend}: {}", second.raw);
         // The next turn of the user's, behind the answer.
         let asked = json!([{"type": "message", "role": "user", "content": [
             {"type": "input_text", "text": "From memory: what does it say about THROUGHLINE-7?"}]}]);
-        let third = editor.post(&responses(backend, asked, Some(&id(&second)))).await;
+        let third = editor.post(&responses(backend, &asked, Some(&id(&second)))).await;
         assert!(third.text(Dialect::Responses).contains("THROUGHLINE-7"), "{backend}: {}", third.raw);
         house.assert_nothing_refused();
         house.stop().await;
@@ -72,13 +72,13 @@ async fn a_summary_and_the_agent_go_on_from_the_same_response() {
     let house = House::new(one_of_each()).await;
     let editor = client(&house, Dialect::Responses);
     for backend in BACKENDS {
-        let first = editor.post(&responses(backend, opening(), None)).await;
+        let first = editor.post(&responses(backend, &opening(), None)).await;
         let previous = id(&first);
         let answered = json!([result(&first, "ALPHA-1")]);
-        let agent = editor.post(&responses(backend, answered.clone(), Some(&previous))).await;
+        let agent = editor.post(&responses(backend, &answered, Some(&previous))).await;
         let asks_for_summary = json!([answered[0], {"type": "message", "role": "user", "content": [
             {"type": "input_text", "text": "Summarize the conversation in <summary> tags."}]}]);
-        let mut summary = responses(backend, asks_for_summary, Some(&previous));
+        let mut summary = responses(backend, &asks_for_summary, Some(&previous));
         summary["tool_choice"] = "none".into();
         let summary = editor.post(&summary).await;
         assert_eq!((agent.status, summary.status), (200, 200), "{backend}: {} {}", agent.raw, summary.raw);
@@ -86,7 +86,7 @@ async fn a_summary_and_the_agent_go_on_from_the_same_response() {
         // The agent's own branch knows nothing of the summary.
         let next = json!([{"type": "message", "role": "user", "content": [
             {"type": "input_text", "text": "From memory: what about ALPHA-1?"}]}]);
-        let next = editor.post(&responses(backend, next, Some(&id(&agent)))).await;
+        let next = editor.post(&responses(backend, &next, Some(&id(&agent)))).await;
         assert!(next.text(Dialect::Responses).contains("ALPHA-1"), "{backend}: {}", next.raw);
         let sent = house.recorded(backend).pop().unwrap().body;
         assert!(!sent.contains("<summary>"), "{backend}: {sent}");
@@ -108,7 +108,7 @@ async fn items_come_back_with_ids_that_have_no_prefix() {
                 "arguments": "{\"filePath\":\"notes.txt\"}"}),
             json!({"type": "function_call_output", "call_id": "1", "output": "ALPHA-2"}),
         ]);
-        let answer = editor.post(&responses(backend, input, None)).await;
+        let answer = editor.post(&responses(backend, &input, None)).await;
         assert_eq!(answer.status, 200, "{backend}: {}", answer.raw);
         assert!(answer.text(Dialect::Responses).contains("ALPHA-2"), "{backend}: {}", answer.raw);
     }
@@ -120,7 +120,7 @@ async fn items_come_back_with_ids_that_have_no_prefix() {
 async fn a_response_that_nobody_knows_is_named_so_that_the_editor_sends_everything_again() {
     let house = House::new(vec![Room::new("responses", Dialect::Responses)]).await;
     let editor = client(&house, Dialect::Responses);
-    let answer = editor.post(&responses("responses", opening(), Some("resp_of_another_day"))).await;
+    let answer = editor.post(&responses("responses", &opening(), Some("resp_of_another_day"))).await;
     assert_eq!(answer.body["error"]["code"], "previous_response_not_found", "{}", answer.raw);
     house.stop().await;
 }
@@ -174,7 +174,7 @@ async fn a_backend_that_says_it_calls_nothing_is_heard() {
     let mut room = Room::new("chat", Dialect::Chat);
     room.options.script = Some(Script::parse(&script.to_string()).unwrap());
     let house = House::new(vec![room]).await;
-    let answer = client(&house, Dialect::Responses).post(&responses("chat", opening(), None)).await;
+    let answer = client(&house, Dialect::Responses).post(&responses("chat", &opening(), None)).await;
     assert_eq!(answer.text(Dialect::Responses), "It says ALPHA-4.", "{}", answer.raw);
     assert!(answer.calls(Dialect::Responses).is_empty(), "{}", answer.raw);
     house.stop().await;

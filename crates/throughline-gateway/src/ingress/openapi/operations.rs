@@ -26,6 +26,7 @@ const fn parameter(name: &'static str, meaning: &'static str) -> Parameter {
 
 const LIMIT: Parameter = parameter("limit", "how many at most, up to 500; 50 if it is left out");
 const AFTER: Parameter = parameter("after", "the `next` of the page before");
+const SINCE: Parameter = parameter("since", "a date, a time, today, yesterday, or an age such as 2h or 7d");
 const PREVIEW: Parameter = parameter("preview", "how many characters of each text; all if it is left out");
 
 const fn get(path: &'static str, summary: &'static str, tag: &'static str, answer: Of) -> Operation {
@@ -58,7 +59,20 @@ const MACHINES: &str = "for machines";
 /// All of them; those of one path stand together.
 pub static OPERATIONS: &[Operation] = &[
     Operation {
-        parameters: &[LIMIT, AFTER, parameter("totals", "whether to say what each has taken in all")],
+        parameters: &[
+            LIMIT,
+            AFTER,
+            parameter("totals", "whether to say what each has taken in all"),
+            parameter("id", "only those whose id, or its short form, begins so"),
+            parameter("title", "only those with this in their title"),
+            parameter("client", "only those with a request of a client whose name contains this"),
+            parameter("backend", "only those with a request to this backend"),
+            parameter("project", "only those that work in a directory whose path contains this"),
+            parameter("failed", "only those with a request that failed or broke off"),
+            SINCE,
+            parameter("sort", "updated, cost, tokens or exchanges; all but the first return one page"),
+            parameter("all", "whether to list what clients ask on the side, too"),
+        ],
         ..get("/api/conversations", "conversations, the latest first", RECORD, Of::Schema("Conversations"))
     },
     Operation {
@@ -104,6 +118,10 @@ pub static OPERATIONS: &[Operation] = &[
             RECORD,
             Of::Schema("Seen"),
         )
+    },
+    Operation {
+        parameters: &[parameter("by", "day, model, client, conversation or project"), SINCE],
+        ..get("/api/usage", "tokens and cost, added up", RECORD, Of::Schema("UsageReport"))
     },
     get(
         "/api/conversations/{id}/arriving",
