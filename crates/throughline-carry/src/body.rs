@@ -21,7 +21,8 @@ pub fn read_body(dialect: Dialect, text: &str) -> Result<(Facts, Vec<Piece>), Da
         facts.turns += 1;
         facts.begin_with(&joined_text(&said.parts));
     }
-    let piece = Piece { spot: Spot(0), behind: None, thread: None, at: None, entries: ask.entries };
+    let piece =
+        Piece { spot: Spot(0), behind: None, thread: None, at: None, entries: ask.entries, answered: None };
     Ok((facts, vec![piece]))
 }
 

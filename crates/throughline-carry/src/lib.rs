@@ -37,6 +37,6 @@ pub use markdown::write_markdown;
 pub use moment::{Millis, date_path, iso, parse_iso};
 pub use opencode::join as join_opencode;
 pub use reader::{SessionReader, read_document};
-pub use session::{Contents, Damage, Facts, Piece, Spot};
+pub use session::{Answered, Contents, Damage, Facts, Piece, Spot};
 pub use tools::counterpart;
 pub use write::{Header, file_name, project_folder, write_session};

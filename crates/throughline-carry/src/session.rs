@@ -1,7 +1,7 @@
 //! What a session file tells: facts about the session, and pieces of its tree.
 
 use crate::Millis;
-use throughline_core::{Entry, Text};
+use throughline_core::{Entry, Text, Usage};
 
 /// What is known about a session as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +47,21 @@ pub struct Piece {
     pub at: Option<Millis>,
     /// What happened.
     pub entries: Vec<Entry>,
+    /// What the answer that this is a part of took.
+    pub answered: Option<Answered>,
+}
+
+/// What an answer of a model took, as the session tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// What tells the answer from the others of the session; every piece of it has the same, and the last one counts.
+    pub id: Text,
+    /// The model.
+    pub model: Option<Text>,
+    /// Its tokens.
+    pub usage: Option<Usage>,
+    /// Why there is none, in the words of whoever refused.
+    pub failure: Option<Text>,
 }
 
 /// What a session that is one document holds.

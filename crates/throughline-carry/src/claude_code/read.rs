@@ -3,8 +3,8 @@
 use super::tree::{Links, Place, Tree};
 use crate::decode::{self, flag, object, text};
 use crate::moment::parse_iso;
-use crate::{Agent, Damage, Facts, Millis, Piece, Spot};
-use throughline_core::{Dialect, Entry, Kind, Origin, Role, Summary, Text, joined_text};
+use crate::{Agent, Answered, Damage, Facts, Millis, Piece, Spot};
+use throughline_core::{Dialect, Entry, Kind, Origin, Role, Summary, Text, Usage, joined_text};
 use throughline_wire::json::{Kind as JsonKind, Node, quote};
 
 /// The model of what the agent says in the model's place: errors, interruptions.
@@ -125,7 +125,8 @@ impl Reader {
         let calls: Vec<Text> = entries.iter().filter_map(|entry| Some(entry.as_call()?.id.clone())).collect();
         let calls: Vec<&str> = calls.iter().map(Text::as_str).collect();
         self.tree.grow(links, spot, entries.len(), &calls, place);
-        Ok(Some(Piece { spot, behind, thread, at: moment(root), entries }))
+        let answered = if is_answer { answered(root, &message, &entries) } else { None };
+        Ok(Some(Piece { spot, behind, thread, at: moment(root), entries, answered }))
     }
 
     /// Returns what stands for everything before it. Older versions began a new tree there; it goes on here.
@@ -145,6 +146,31 @@ impl Reader {
         self.spots += 1;
         Spot(self.spots - 1)
     }
+}
+
+/// Returns what an answer took. Each of its lines says so, and the last one says all of it.
+fn answered(root: &Node<'_>, message: &Node<'_>, entries: &[Entry]) -> Option<Answered> {
+    let id = text(message, "id").or_else(|| text(root, "uuid"))?;
+    if flag(root, "isApiErrorMessage") {
+        let parts: Vec<_> =
+            entries.iter().filter_map(Entry::as_said).flat_map(|said| said.parts.clone()).collect();
+        // What stands for the failure is no answer of this id.
+        let id = text(root, "uuid").unwrap_or(id);
+        return Some(Answered { id, model: None, usage: None, failure: Some(joined_text(&parts)) });
+    }
+    let usage = message.field("usage")?;
+    let count = |name: &str| usage.field(name).and_then(|count| count.as_u64()).unwrap_or(0);
+    let (cache_read, cache_written) =
+        (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let usage = Usage {
+        input: count("input_tokens").saturating_add(cache_read).saturating_add(cache_written),
+        cache_read,
+        cache_written,
+        output: count("output_tokens"),
+        reasoning: 0,
+    };
+    let model = text(message, "model").filter(|model| model != SYNTHETIC)?;
+    Some(Answered { id, model: Some(model), usage: Some(usage), failure: None })
 }
 
 fn moment(root: &Node<'_>) -> Option<Millis> {

@@ -2,9 +2,9 @@
 
 use crate::decode::{self, object, text};
 use crate::moment::parse_iso;
-use crate::{Agent, Contents, Damage, Facts, Millis, Piece, Spot};
+use crate::{Agent, Answered, Contents, Damage, Facts, Millis, Piece, Spot};
 use std::borrow::Cow;
-use throughline_core::{Dialect, Entry, Kind, Origin, Role, Summary, Text, joined_text};
+use throughline_core::{Dialect, Entry, Kind, Origin, Role, Summary, Text, Usage, joined_text};
 use throughline_wire::json::{Document, Edit, Kind as JsonKind, Node, Writer, patch, quote};
 
 /// How what Codex says to its model in the user's name begins: facts about the surroundings, not a question.
@@ -31,6 +31,9 @@ pub(crate) struct Reader {
     /// Where each turn of the user began: what stood before it.
     turns: Vec<Option<Spot>>,
     entries: u32,
+    /// How many answers were counted, and what they took together by then.
+    answers: u32,
+    total: Option<String>,
 }
 
 /// Says whether words in the user's name are Codex's own.
@@ -70,6 +73,9 @@ impl Reader {
             "turn_context" => {
                 facts.model = text(&payload, "model").or_else(|| facts.model.take());
                 facts.cwd = facts.cwd.take().or_else(|| text(&payload, "cwd"));
+            }
+            "event_msg" if payload.field("type").is_some_and(|kind| kind.is_str("token_count")) => {
+                return Ok(self.counted(&payload, at, facts));
             }
             "event_msg" if payload.field("type").is_some_and(|kind| kind.is_str("thread_rolled_back")) => {
                 self.roll_back(payload.field("num_turns").and_then(|turns| turns.as_u64()));
@@ -156,7 +162,34 @@ impl Reader {
         self.spots += 1;
         self.entries += u32::try_from(entries.len()).unwrap_or(u32::MAX);
         self.tip = Some(spot);
-        Piece { spot, behind, thread: None, at, entries }
+        Piece { spot, behind, thread: None, at, entries, answered: None }
+    }
+
+    /// Reads what the latest answer took: it stands behind the answer, and again where nothing was added.
+    fn counted(&mut self, payload: &Node<'_>, at: Option<Millis>, facts: &Facts) -> Option<Piece> {
+        let info = payload.field("info").filter(|info| !info.is_null())?;
+        let total = info.field("total_token_usage").map(|total| total.raw().to_owned());
+        let last = info.field("last_token_usage")?;
+        if total.is_some() && self.total == total || self.tip.is_none() {
+            return None;
+        }
+        self.total = total;
+        self.answers += 1;
+        let count = |name: &str| last.field(name).and_then(|count| count.as_u64()).unwrap_or(0);
+        let usage = Usage {
+            input: count("input_tokens"),
+            cache_read: count("cached_input_tokens"),
+            cache_written: 0,
+            output: count("output_tokens"),
+            reasoning: count("reasoning_output_tokens"),
+        };
+        let answered = Answered {
+            id: format!("answer-{}", self.answers).into(),
+            model: facts.model.clone(),
+            usage: Some(usage),
+            failure: None,
+        };
+        Some(Piece { answered: Some(answered), ..self.grown(Vec::new(), at) })
     }
 
     fn roll_back(&mut self, turns: Option<u64>) {

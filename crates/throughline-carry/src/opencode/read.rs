@@ -1,10 +1,10 @@
 //! Reading a session.
 
 use crate::decode::{flag, text};
-use crate::{Agent, Contents, Damage, Facts, Millis, Piece, Spot};
+use crate::{Agent, Answered, Contents, Damage, Facts, Millis, Piece, Spot};
 use throughline_core::{
     Call, Content, Dialect, Entry, File, Image, Input, Kind, Media, Origin, Outcome, Part, Return, Role,
-    Said, Summary, Text, Thought, joined_text,
+    Said, Summary, Text, Thought, Usage, joined_text,
 };
 use throughline_wire::json::{Document, Node};
 
@@ -35,9 +35,38 @@ pub(crate) fn read(document: &Document, contents: &mut Contents) -> Result<(), D
         let at = message.field("info").and_then(|info| time(&info, "created"));
         facts.saw(at);
         let behind = number.checked_sub(1).map(Spot);
-        pieces.push(Piece { spot: Spot(number), behind, thread: None, at, entries });
+        let answered = answered(&message);
+        pieces.push(Piece { spot: Spot(number), behind, thread: None, at, entries, answered });
     }
     Ok(())
+}
+
+/// Returns what an answer took.
+fn answered(message: &Node<'_>) -> Option<Answered> {
+    let info = message.field("info")?;
+    let tokens = info.field("tokens")?;
+    let count = |node: Option<Node<'_>>| node.and_then(|count| count.as_u64()).unwrap_or(0);
+    let cached = |name: &str| count(tokens.field("cache").and_then(|cache| cache.field(name)));
+    let (cache_read, cache_written) = (cached("read"), cached("write"));
+    let reasoning = count(tokens.field("reasoning"));
+    let usage = Usage {
+        // Here the prompt is counted without what was cached, and the answer without its reasoning.
+        input: count(tokens.field("input")).saturating_add(cache_read).saturating_add(cache_written),
+        cache_read,
+        cache_written,
+        output: count(tokens.field("output")).saturating_add(reasoning),
+        reasoning,
+    };
+    let failure = info.field("error").filter(|error| !error.is_null()).map(|error| {
+        let words = error.field("data").and_then(|data| text(&data, "message"));
+        words.or_else(|| text(&error, "name")).unwrap_or_else(|| error.raw().into())
+    });
+    (usage != Usage::default() || failure.is_some()).then_some(Answered {
+        id: text(&info, "id")?,
+        model: text(&info, "modelID"),
+        usage: (usage != Usage::default()).then_some(usage),
+        failure,
+    })
 }
 
 /// Returns what of a message cannot be read: it brings nothing, and is named.

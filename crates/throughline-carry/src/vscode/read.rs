@@ -58,7 +58,7 @@ fn push(contents: &mut Contents, at: Option<Millis>, entries: Vec<Entry>, count:
     note_model(facts, &entries);
     let number = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
     let behind = number.checked_sub(1).map(Spot);
-    pieces.push(Piece { spot: Spot(number), behind, thread: None, at, entries });
+    pieces.push(Piece { spot: Spot(number), behind, thread: None, at, entries, answered: None });
 }
 
 fn note_model(facts: &mut Facts, entries: &[Entry]) {
