@@ -40,8 +40,15 @@ async function ask(path, options = {}) {
 const json = async (path, signal) => (await ask(path, { signal })).json();
 const enc = encodeURIComponent;
 
-export const conversations = (after, totals, signal) =>
-  json(`/api/conversations?limit=100${totals ? "&totals=true" : ""}${after ? `&after=${enc(after)}` : ""}`, signal);
+/** The conversations that filters let through: the same as those of `throughline ls`. */
+export function conversations(filters, after, totals, signal) {
+  const parameters = new URLSearchParams({ limit: "100" });
+  for (const [name, value] of Object.entries(filters)) if (value) parameters.set(name, value);
+  if (totals) parameters.set("totals", "true");
+  if (after) parameters.set("after", after);
+  return json(`/api/conversations?${parameters}`, signal);
+}
+export const usage = (by, since, signal) => json(`/api/usage?by=${by}${since ? `&since=${enc(since)}` : ""}`, signal);
 export const conversation = (id, preview, signal) => json(`/api/conversations/${enc(id)}?preview=${preview}`, signal);
 export const entry = (id, entryId, signal) => json(`/api/conversations/${enc(id)}/entries/${enc(entryId)}`, signal);
 export const sent = (id, number, signal) => json(`/api/conversations/${enc(id)}/sent/${number}`, signal);

@@ -1,53 +1,69 @@
 // The list of conversations, the latest first, as it changes.
 
-import { html, useEffect, useMemo, useState } from "./vendor/htm-preact.js";
+import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import * as api from "./api.js";
 import { Lazy } from "./lazy.js";
 import { Copy, Nothing, Reading, useTitle } from "./shared.js";
-import { ago, clientName, count, moment, money, several, stateOf, tokens } from "./words.js";
+import { ago, clientName, moment, money, several, stateOf, tokens } from "./words.js";
 
-/** The page of all conversations. `told` is the latest that was told of one. */
-export function Conversations({ told, times, fail }) {
+const spans = [["", "any time"], ["1h", "the last hour"], ["today", "today"], ["yesterday", "since yesterday"], ["7d", "the last week"], ["30d", "the last 30 days"]];
+const orders = [["", "latest first"], ["cost", "by cost"], ["tokens", "by tokens"], ["exchanges", "by exchanges"]];
+
+/** The page of all conversations. `query` is the address behind its `?`: the filters, which the gateway applies. */
+export function Conversations({ query, told, times, backends, fail }) {
+  const asked = new URLSearchParams(query);
+  const filters = Object.fromEntries(["title", "client", "backend", "project", "failed", "since", "sort"].map((name) => [name, asked.get(name) ?? ""]));
+  const isNarrowed = Object.values(filters).some(Boolean);
   const [listed, setListed] = useState(null);
   const [next, setNext] = useState(null);
-  const [filter, setFilter] = useState("");
   useTitle("Conversations");
-  const read = (after, totals) => api.conversations(after, totals).then((page) => {
+  const read = (after, totals, signal) => api.conversations(filters, after, totals, signal).then((page) => {
     setListed((before) => (after ? merged(before, page.conversations) : page.conversations));
     setNext(page.next);
-  }, fail);
+  }, (error) => signal?.aborted || fail(error));
   useEffect(() => {
-    if (times === 0) return;
+    if (times === 0) return undefined;
+    const stop = new AbortController();
     // What each has taken may have to be added up first, and the list need not wait for that.
-    read(null, false).then(() => read(null, true));
-  }, [times]);
+    read(null, false, stop.signal).then(() => stop.signal.aborted || read(null, true, stop.signal));
+    return () => stop.abort();
+  }, [times, query]);
   useEffect(() => {
-    if (told) setListed((before) => before && [told, ...before.filter(({ id }) => id !== told.id)]);
+    // Whether something fits a filter is for the gateway to say.
+    if (told && isNarrowed) read(null, true);
+    else if (told) setListed((before) => before && [told, ...before.filter(({ id }) => id !== told.id)]);
   }, [told]);
-  const shown = useMemo(() => (listed ?? []).filter((each) => fits(each, filter)), [listed, filter]);
+  const narrow = (name, value) => {
+    const changed = new URLSearchParams(asked);
+    if (value) changed.set(name, value);
+    else changed.delete(name);
+    location.hash = `#/?${changed}`;
+  };
   if (!listed) return html`<${Reading} />`;
-  if (listed.length === 0) return html`<${Empty} />`;
+  if (listed.length === 0 && !isNarrowed) return html`<${Empty} />`;
   const row = (each) => html`<${Listed} key=${each.id} of=${each} />`;
+  const names = (backends?.backends ?? []).map(({ name }) => name);
+  const choose = (name, label, options) => html`<select aria-label=${label} value=${filters[name]} onChange=${(event) => narrow(name, event.target.value)}>${options.map(([value, words]) => html`<option value=${value} selected=${value === filters[name]}>${words}</option>`)}</select>`;
   return html`<main tabindex="-1">
     <div class="bar-of-tools">
       <h1>Conversations</h1>
-      <input type="search" placeholder="Filter: words, client, backend, failed" aria-label="filter" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
-      <span class="dim" role="status">${several(shown.length, "conversation")}${next ? ", and more" : ""}</span>
+      <input type="search" placeholder="Title" aria-label="only with these words in the title" value=${filters.title} onChange=${(event) => narrow("title", event.target.value)} />
+      <input placeholder="Client" aria-label="only of this client" value=${filters.client} onChange=${(event) => narrow("client", event.target.value)} />
+      <input placeholder="Project" aria-label="only in this directory" value=${filters.project} onChange=${(event) => narrow("project", event.target.value)} />
+      ${choose("backend", "only with this backend", [["", "any backend"], ...names.map((name) => [name, name])])}
+      ${choose("since", "only from this time on", spans)}
+      ${choose("sort", "sorted", orders)}
+      <label><input type="checkbox" checked=${filters.failed === "true"} onChange=${(event) => narrow("failed", event.target.checked ? "true" : "")} /> failed</label>
+      <span class="dim" role="status">${several(listed.length, "conversation")}${next ? ", and more" : ""}</span>
     </div>
-    ${shown.length === 0
-      ? html`<${Nothing} title="None of these fits"><p class="dim">${next ? "There are more than were read so far." : `There are ${count(listed.length)} without the filter.`}</p></${Nothing}>`
-      : html`<div class="list" role="list"><${Lazy} items=${shown} row=${row} size=${60} height=${62} /></div>`}
+    ${listed.length === 0
+      ? html`<${Nothing} title="None of them fits"><p class="dim">Perhaps with fewer filters. <a class="link" href="#/">All conversations</a></p></${Nothing}>`
+      : html`<div class="list" role="list"><${Lazy} items=${listed} row=${row} size=${60} height=${62} /></div>`}
     ${next && html`<button class="more" onClick=${() => read(next, true)}>More</button>`}
   </main>`;
 }
 
 const merged = (before, more) => [...before, ...more.filter(({ id }) => !before.some((each) => each.id === id))];
-
-function fits(each, filter) {
-  const [state] = stateOf(each);
-  const text = [each.title, each.id, each.client, each.backend, each.model, each.switched, state].join(" ").toLowerCase();
-  return filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
-}
 
 function Listed({ of }) {
   const [state, kind] = stateOf(of);
@@ -57,6 +73,8 @@ function Listed({ of }) {
     <span class="facts">
       ${of.client && html`<span class="chip" title=${of.client}>${clientName(of.client)}</span>`}
       ${of.backend && html`<span class="chip backend" title="answered last">${of.backend}</span>`}
+      ${of.project && html`<span class="chip" title=${of.project}>${of.project.split("/").filter(Boolean).at(-1) ?? of.project}</span>`}
+      ${of.parent && html`<span class="chip" title=${`a sub-agent of ${of.parent}`}>↳ sub-agent</span>`}
       ${of.switched && html`<span class="chip switched" title="switched, from the next request on">⇄ ${of.switched}</span>`}
     </span>
     <span class="outcome"><span class="state ${kind}">${state}</span><span class="cost">${money(of.cost)}</span></span>

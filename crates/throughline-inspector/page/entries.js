@@ -6,7 +6,7 @@ import { Blob } from "./blob.js";
 import { Arguments, Result } from "./diff.js";
 import { Copy } from "./shared.js";
 import { Talk } from "./talk.js";
-import { clock, count, ended, gist, moment, oneLine, several } from "./words.js";
+import { brief, clock, count, ended, gist, moment, oneLine, several } from "./words.js";
 
 /**
  * Puts the calls of a branch together with their results, in the order of the calls.
@@ -31,6 +31,8 @@ export function rowsOf(entries) {
       instructions.stands.push(entry.id);
     } else if (entry.kind === "handed over" && handedTo === `${entry.exchange} ${entry.to.backend}`) {
       // An answer in several rounds notes it in each.
+    } else if (entry.kind === "thought" && !entry.text) {
+      // Reasoning that nobody can read says nothing; the full record has it.
     } else if (entry.kind !== "returned" || !paired.has(entry.id)) {
       const row = { id: entry.id, kind: entry.kind, entry, stands: [] };
       if (entry.role === "system") instructions = row;
@@ -46,7 +48,7 @@ export function Row({ row, number, conversation, isOpen, toggle }) {
   const more = { row, number, conversation, isOpen, toggle };
   if (row.kind === "pair") return html`<${Pair} ...${more} />`;
   if (row.kind === "switch") return html`<${Switch} ...${more} of=${row} />`;
-  if (row.kind === "failure") return html`<${Failed} row=${row} />`;
+  if (row.kind === "failure") return html`<${Failed} row=${row} conversation=${conversation} />`;
   if (row.kind === "handed over") {
     const { from, to, reason, at, brief_chars } = row.entry;
     return html`<${Switch} ...${more} of=${{ id: row.id, from: from?.backend, to: to.backend, model: to.model, why: reason, at, brief: brief_chars }} />`;
@@ -63,10 +65,14 @@ function Switch({ of, row, conversation, isOpen, toggle }) {
     ${isOpen && of.brief && html`<div class="body"><${Whole} conversation=${conversation} entry=${row.entry} show=${(whole) => html`<${Blob} text=${whole.brief} />`} /></div>`}</div>`;
 }
 
-function Failed({ row }) {
-  const words = row.ending === "cancelled" ? "The client called the answer off" : row.ending === "broken" ? "The answer broke off" : "No backend answered";
-  return html`<div class="failure" data-row tabindex="-1" data-id=${row.id}><span class="mark error">✗</span>
-    <span class="what"><b>${words}</b>${row.status ? html` <span class="dim">${row.status}</span>` : ""}
+function Failed({ row, conversation }) {
+  const words = row.ending === "cancelled" ? "Client disconnected" : row.ending === "broken" ? "The answer broke off" : "The request failed";
+  const where = row.failure?.backend ? ` at ${row.failure.backend}${row.failure.model ? ` (${row.failure.model})` : ""}` : "";
+  const status = row.failure?.status ?? row.status;
+  return html`<div class="failure" role="alert" data-row tabindex="-1" data-id=${row.id}><span class="mark error">✗</span>
+    <span class="what"><b>${words}${where}</b>${status ? html` <span class="chip left-out">${status}</span>` : ""}
+      ${failuresOf(row.attempts).length === 0 && row.failure && html`<span class="why">${row.failure.message}</span>`}
+      <a class="link" href="#/c/${encodeURIComponent(conversation)}/seen/${row.number}">the request</a>
       ${failuresOf(row.attempts).map(([what, many]) => html`<span class="why">${what}${many > 1 ? ` (${count(many)} times)` : ""}</span>`)}</span>
     <time class="dim" title=${moment(row.at)}>${clock(row.at)}</time></div>`;
 }
@@ -118,8 +124,10 @@ function Said({ row, number, conversation, isOpen, toggle }) {
   const { entry } = row;
   const who = entry.kind === "thought" ? "reasoning" : entry.kind === "returned" ? "result without a call" : entry.role ?? entry.kind;
   const isTalk = entry.role === "user" || entry.role === "assistant";
-  const text = entry.text ?? entry.type ?? entry.item ?? "";
-  const folds = entry.chars !== undefined || (!isTalk && text !== oneLine(text));
+  // The person's own words first; what an agent put into their mouth is folded away.
+  const text = entry.spoken ?? entry.text ?? entry.type ?? entry.item ?? "";
+  const folds = entry.chars !== undefined || entry.injected !== undefined || (!isTalk && text !== oneLine(text));
+  const isCut = entry.spoken === undefined ? entry.chars !== undefined : entry.spoken_chars !== undefined;
   return html`<article class="said ${entry.role ?? entry.kind}" data-row tabindex="-1" data-id=${row.id} aria-label=${who}>
     <header>
       <b>${who}</b>
@@ -133,8 +141,9 @@ function Said({ row, number, conversation, isOpen, toggle }) {
     </header>
     ${isOpen && folds
       ? html`<${Whole} conversation=${conversation} entry=${entry} show=${(whole) => html`<div class="label"><${Copy} text=${whole.text ?? text} what="the text" /></div><${Pictures} of=${whole} />${isTalk ? html`<${Talk} text=${whole.text ?? text} />` : html`<${Blob} text=${whole.text ?? text} />`}`} />`
-      : html`<${Talk} text=${shortened(text, isTalk) + (entry.chars !== undefined ? "…" : "")} />`}
-    ${text === "" && html`<i class="dim">nothing readable</i>`}
+      : html`<${Talk} text=${shortened(text, isTalk) + (isCut ? "…" : "")} />`}
+    ${!isOpen && entry.injected && html`<div class="injected">${entry.injected.map(({ tag, chars }) => html`<button class="chip" title="what the agent put in; show all of it" onClick=${() => toggle(row.id)}>⚙ ${tag}, ${brief(chars)}</button>`)}</div>`}
+    ${text === "" && !entry.injected && html`<i class="dim">nothing readable</i>`}
     ${/\[image: /.test(text) && !isOpen && html`<${Whole} conversation=${conversation} entry=${{ ...entry, images: 1 }} show=${(whole) => html`<${Pictures} of=${whole} />`} />`}
   </article>`;
 }

@@ -34,7 +34,7 @@ function place() {
   if (parts[0] === "r" && parts[1]) return { page: "run", id: parts[1] };
   if (parts[0] === "search") return { page: "search", query: query ?? "" };
   const page = parts[0] ?? "conversations";
-  return { page: ["conversations", "runs", "backends"].includes(page) ? page : "nowhere" };
+  return { page: ["conversations", "runs", "backends"].includes(page) ? page : "nowhere", query: query ?? "" };
 }
 
 /** The place above this one. */
@@ -125,7 +125,7 @@ function Page() {
     </header>
     ${state === "gone" && html`<p class="banner gone" role="alert"><b>The gateway does not answer.</b> What is shown may be out of date; the page goes on by itself as soon as it answers again.</p>`}
     ${problem && (problem.status === 401 ? html`<${Key} again=${Boolean(api.hasKey())} done=${start} />` : html`<p class="problem banner" role="alert">${problem.message} <button class="quiet" onClick=${() => setProblem(null)}>dismiss</button></p>`)}
-    ${at.page === "conversations" && html`<${Conversations} ...${shared} />`}
+    ${at.page === "conversations" && html`<${Conversations} query=${at.query ?? ""} ...${shared} />`}
     ${at.page === "conversation" && html`<${Conversation} key=${at.id} ...${at} ...${shared} />`}
     ${at.page === "runs" && html`<${Runs} ...${shared} />`}
     ${at.page === "run" && html`<${Run} key=${at.id} id=${at.id} ...${shared} />`}

@@ -100,7 +100,7 @@ export function branchesOf(entries) {
 function withMarks(rows, exchanges) {
   const noted = new Set(rows.filter(({ kind }) => kind === "handed over").map(({ entry }) => entry.exchange));
   const before = new Map();
-  const after = new Map();
+  const after = [];
   let last = null;
   for (const exchange of exchanges) {
     const attempt = exchange.attempts.at(-1);
@@ -111,14 +111,16 @@ function withMarks(rows, exchanges) {
       before.set(exchange.id, { id: `switch ${exchange.id}`, kind: "switch", from, to: attempt.backend, model: attempt.model, why, at: exchange.started });
     }
     if (isBad(exchange.ending)) {
-      after.set(exchange.id, { id: `failure ${exchange.id}`, kind: "failure", ending: exchange.ending, status: exchange.status, attempts: exchange.attempts, at: exchange.ended ?? exchange.started });
+      after.push({ id: `failure ${exchange.id}`, kind: "failure", ending: exchange.ending, failure: exchange.failure, status: exchange.status, attempts: exchange.attempts, number: exchanges.indexOf(exchange) + 1, before: exchange.before, at: exchange.ended ?? exchange.started });
     } else if (attempt) {
       last = attempt.backend;
     }
   }
-  if (before.size === 0 && after.size === 0) return rows;
+  if (before.size === 0 && after.length === 0) return rows;
   const of = (row) => (row.entry ?? row.call).exchange;
-  return rows.flatMap((row, at) => {
+  // A failure stands behind the last thing that its request brought: a result stands in the row of its call.
+  const holds = (row, entry) => row.id === entry || row.result?.id === entry || row.stands?.includes(entry);
+  const placed = rows.flatMap((row) => {
     const exchange = of(row);
     const all = [row];
     // A switch stands before the first thing that the new backend did.
@@ -126,9 +128,17 @@ function withMarks(rows, exchanges) {
       all.unshift(before.get(exchange));
       before.delete(exchange);
     }
-    if (after.has(exchange) && (at + 1 === rows.length || of(rows[at + 1]) !== exchange)) all.push(after.get(exchange));
+    for (let at = 0; at < after.length; at += 1) {
+      if (after[at].before && holds(row, after[at].before)) {
+        all.push(after[at]);
+        after.splice(at, 1);
+        at -= 1;
+      }
+    }
     return all;
   });
+  // What failed before anything was said comes first; what failed on another branch failed all the same.
+  return [...after.filter((each) => !each.before), ...placed, ...after.filter((each) => each.before)];
 }
 
 /** For the first row of each answer, which exchange that was and what it took. */

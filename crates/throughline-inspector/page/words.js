@@ -85,7 +85,7 @@ export const moment = (iso) => new Date(iso).toLocaleString([], { dateStyle: "me
 export const clientName = (client) => (client ? client.split(/[/ ]/)[0] : "");
 
 const telling = [
-  "file_path", "path", "notebook_path", "filename", "command", "cmd", "pattern", "query", "url", "handle",
+  "command", "cmd", "pattern", "query", "file_path", "path", "notebook_path", "filename", "url", "handle",
   "description", "prompt", "name",
 ];
 
