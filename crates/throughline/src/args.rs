@@ -3,14 +3,16 @@
 #[cfg(test)]
 mod documented;
 mod examples;
+mod groups;
 mod names;
 
 use crate::completion::{backends, clients, conversations};
 use clap::{Parser, Subcommand, value_parser};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
+pub use groups::group_commands;
 pub use names::{
     AgentName, ApproveName, ChatProfile, Color, DialectName, EmbedName, FormName, PolicyName, ReasoningName,
-    StrategyName, View,
+    SortName, StrategyName, UsageByName, View,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -69,6 +71,18 @@ pub enum Command {
         /// Where to listen [default: what the configuration says, else 127.0.0.1:4141]
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
+        /// The port to listen on, on this machine only; 0 is any that is free
+        #[arg(long, value_name = "PORT", conflicts_with = "listen")]
+        port: Option<u16>,
+        /// Open the inspector in the browser
+        #[arg(long)]
+        open: bool,
+    },
+    /// Open the inspector of the running gateway in the browser
+    Open {
+        /// A conversation to show: its id, the beginning of it, or @last
+        #[arg(add = ArgValueCompleter::new(conversations))]
+        id: Option<String>,
     },
     /// See all of it in a minute, without a key and without a network
     ///
@@ -113,47 +127,35 @@ pub enum Command {
     ///
     /// Variables can be set with eval "$(throughline env CLIENT)"; of a client that reads a file, the part of that
     /// file is printed. Keys are referred to and never printed.
-    Env {
-        /// The client; without one, those that are known are listed
-        #[arg(add = ArgValueCandidates::new(clients))]
-        client: Option<String>,
-        /// The address that `serve` was given [default: what the configuration says, else 127.0.0.1:4141]
-        #[arg(long, value_name = "ADDR")]
-        listen: Option<String>,
-    },
+    #[command(after_long_help = examples::ENV)]
+    Env(EnvArgs),
+    /// Run an agent through the gateway, without touching its files
+    ///
+    /// Uses the gateway that is running, or serves as long as the agent runs. What follows the agent's name is given to it.
+    #[command(after_long_help = examples::START)]
+    Start(StartArgs),
     /// List conversations, the latest first
-    Ls {
-        /// How many at most
-        #[arg(long, value_name = "N", default_value = "20", value_parser = value_parser!(u32).range(1..))]
-        limit: u32,
-        /// Also what clients asked on the side, such as what to call a session
-        #[arg(long)]
-        all: bool,
-    },
+    #[command(after_long_help = examples::LS)]
+    Ls(LsArgs),
     /// Show a conversation
+    ///
+    /// What was said, with a line for each tool call and for each request that failed.
     #[command(after_long_help = examples::SHOW)]
-    Show {
-        /// Its id, or the beginning of it
-        #[arg(add = ArgValueCompleter::new(conversations))]
-        id: String,
-        /// What to show of it
-        #[arg(long, default_value = "talk")]
-        view: View,
-    },
+    Show(ShowArgs),
+    /// Add up tokens and cost
+    #[command(after_long_help = examples::USAGE)]
+    Usage(UsageArgs),
     /// Search tool history and talk, the latest first
     ///
     /// All words must occur; "several words" in that order; test* stands for words that begin so. Nothing found
     /// ends with exit code 1.
     #[command(after_long_help = examples::SEARCH)]
     Search(SearchArgs),
-    /// Take conversations out of the history, with all that no other one shares
+    /// Delete conversations and everything only they use
     ///
-    /// A gateway may be running. What was deleted cannot be had back, except from a backup.
-    Rm {
-        /// Their ids, or the beginnings of them
-        #[arg(required = true, add = ArgValueCompleter::new(conversations))]
-        id: Vec<String>,
-    },
+    /// A gateway may be running. What was deleted can be had back for a day, with --undo.
+    #[command(after_long_help = examples::RM)]
+    Rm(RmArgs),
     /// Look after the history: check, copy, move, thin out
     ///
     /// A gateway may be running meanwhile, unless a command says otherwise.
@@ -271,6 +273,121 @@ pub struct TalkArgs {
     pub image: Vec<PathBuf>,
 }
 
+/// Which client is told what.
+#[derive(Debug, clap::Args)]
+pub struct EnvArgs {
+    /// The client; without one, those that are known are listed
+    #[arg(add = ArgValueCandidates::new(clients))]
+    pub client: Option<String>,
+    /// The address that `serve` was given [default: what the configuration says, else 127.0.0.1:4141]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Write it into the client's own configuration, in place, and keep a copy of what was there
+    #[arg(long, requires = "client", conflicts_with = "uninstall")]
+    pub install: bool,
+    /// Take out what --install wrote
+    #[arg(long, requires = "client")]
+    pub uninstall: bool,
+}
+
+/// Which conversations to delete.
+#[derive(Debug, clap::Args)]
+pub struct RmArgs {
+    /// Their ids, the beginnings of them, or @last
+    #[arg(required_unless_present = "undo", add = ArgValueCompleter::new(conversations))]
+    pub id: Vec<String>,
+    /// Bring back what was deleted last
+    #[arg(long, conflicts_with = "id")]
+    pub undo: bool,
+    /// How it is done
+    #[command(flatten)]
+    pub care: CareArgs,
+}
+
+/// How much care is taken before something is deleted.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct CareArgs {
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Keep no copy: what is deleted cannot be had back
+    #[arg(long)]
+    pub for_good: bool,
+}
+
+/// Which agent to run.
+#[derive(Debug, clap::Args)]
+pub struct StartArgs {
+    /// The address of the gateway [default: what the configuration says, else 127.0.0.1:4141]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// claude, codex, opencode or aider
+    pub agent: String,
+    /// What the agent is given
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    pub rest: Vec<String>,
+}
+
+/// Which conversations to list.
+#[derive(Debug, clap::Args)]
+pub struct LsArgs {
+    /// Only those with a request of this client: a part of its name
+    #[arg(long, value_name = "NAME")]
+    pub client: Option<String>,
+    /// Only those with a request to this backend
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(backends))]
+    pub backend: Option<String>,
+    /// Only those that work in this directory: a part of its path, or `.` for this one
+    #[arg(long, value_name = "PATH")]
+    pub project: Option<String>,
+    /// Only those with a request that failed or broke off
+    #[arg(long)]
+    pub failed: bool,
+    /// Only those to which something was added since: a date, a time, today, yesterday, or an age such as 2h or 7d
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// What to sort by
+    #[arg(long, value_name = "BY", default_value = "updated")]
+    pub sort: SortName,
+    /// How many at most
+    #[arg(long, short = 'n', value_name = "N", default_value = "20", value_parser = value_parser!(u32).range(1..))]
+    pub limit: u32,
+    /// Also what clients asked on the side, such as what to call a session
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What to show of a conversation.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// Its id, the beginning of it, or @last
+    #[arg(default_value = "@last", add = ArgValueCompleter::new(conversations))]
+    pub id: String,
+    /// What to show of it
+    #[arg(long, default_value = "talk")]
+    pub view: View,
+    /// Only this exchange, with the body that was sent; counted from 1, or -1 for the last
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with_all = ["view", "follow"])]
+    pub exchange: Option<i64>,
+    /// Show what is added, until Ctrl-C
+    #[arg(long, short, conflicts_with = "view")]
+    pub follow: bool,
+}
+
+/// What to add up.
+#[derive(Debug, clap::Args)]
+pub struct UsageArgs {
+    /// What to add up by
+    #[arg(long, value_name = "WHAT", default_value = "day")]
+    pub by: UsageByName,
+    /// Only from then on: a date, a time, today, yesterday, or an age such as 2h or 7d
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// How many rows at most
+    #[arg(long, short = 'n', value_name = "N", default_value = "30", value_parser = value_parser!(u32).range(1..))]
+    pub limit: u32,
+}
+
 /// What to replay.
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
@@ -319,7 +436,7 @@ pub struct SearchArgs {
     /// Only in this conversation: its id, or the beginning of it
     #[arg(long, value_name = "ID", add = ArgValueCompleter::new(conversations))]
     pub conversation: Option<String>,
-    /// Only from then on: a date, a time such as 2026-02-28T09:05:07Z, or an age such as 2h or 7d
+    /// Only from then on: a date, a time such as 2026-02-28T09:05:07Z, today, yesterday, or an age such as 2h or 7d
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
     /// Only before then, given likewise
@@ -395,6 +512,9 @@ pub struct PruneArgs {
     /// Only say what would go
     #[arg(long)]
     pub dry_run: bool,
+    /// How it is done
+    #[command(flatten)]
+    pub care: CareArgs,
     /// Give the space back to the file system afterwards; takes as long as copying the rest, and writers wait
     #[arg(long, conflicts_with = "dry_run")]
     pub shrink: bool,
@@ -455,7 +575,7 @@ pub struct ImportArgs {
 /// What to export, and how.
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
-    /// The conversation: its id, or the beginning of it
+    /// The conversation: its id, the beginning of it, or @last
     #[arg(add = ArgValueCompleter::new(conversations))]
     pub id: String,
     /// What to write
@@ -464,6 +584,9 @@ pub struct ExportArgs {
     /// Where to write it [default: standard output]
     #[arg(long, short, value_name = "FILE", conflicts_with = "install")]
     pub output: Option<PathBuf>,
+    /// Of a page: take out keys, tokens, mail addresses and the names of home directories
+    #[arg(long)]
+    pub redact: bool,
     /// Put the session where the agent looks for it, and print the command that goes on with it
     #[arg(long)]
     pub install: bool,

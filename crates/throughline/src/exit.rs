@@ -34,6 +34,8 @@ pub enum Failure {
     Backend,
     /// The history could not be opened, read or written.
     Store,
+    /// An agent that was run ended with this code.
+    Agent(u8),
 }
 
 impl CommandError {
@@ -63,6 +65,11 @@ impl CommandError {
         Self::new(Failure::Store, message)
     }
 
+    /// Returns the exit code of an agent that was run.
+    pub fn agent(code: u8, message: impl Into<String>) -> Self {
+        Self::new(Failure::Agent(code), message)
+    }
+
     /// Returns the error with what to do about it.
     #[must_use]
     pub fn hint(self, hint: impl Into<Cow<'static, str>>) -> Self {
@@ -86,6 +93,7 @@ impl CommandError {
             Failure::BadInput => 2,
             Failure::Backend => 3,
             Failure::Store => 4,
+            Failure::Agent(code) => code,
         })
     }
 

@@ -13,7 +13,7 @@ mod reload;
 mod signals;
 mod terminal;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 
 /// Gives memory back to the system soon after it is freed, whichever thread had it. The system's own allocator keeps some of
@@ -28,7 +28,11 @@ fn main() -> ExitCode {
         return throughline_tools::confined_shell_main(typed);
     }
     completion::answer();
-    let args = args::Args::parse();
+    let args = match args::Args::from_arg_matches(&args::group_commands(args::Args::command()).get_matches())
+    {
+        Ok(args) => args,
+        Err(error) => error.exit(),
+    };
     args.color.write_global();
     match commands::run(&args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ pub const PROGRAM: &str = "\
 Examples:
   throughline demo                                 # all of it in a minute, offline
   throughline serve                                # the gateway, with the keys that are set
-  eval \"$(throughline env claude-code)\"            # let a client come through it
+  throughline start claude                         # an agent through it, without touching its files
   throughline use glm                              # switch, in the middle of a conversation
   throughline ls                                   # what was recorded";
 
@@ -13,14 +13,14 @@ Examples:
 pub const RUN: &str = "\
 Examples:
   throughline run --approve edits \"Mend the failing test\"
-  throughline run --backend glm --continue 01a1e359191e \"And now the documentation\"
+  throughline run --backend glm --continue 6f708192 \"And now the documentation\"
   git diff | throughline run --approve none --json -";
 
 /// Of `use`.
 pub const USE: &str = "\
 Examples:
   throughline use claude
-  throughline use openai/gpt-5 --conversation 01a1e359191e
+  throughline use openai/gpt-5 --conversation 6f708192
   throughline use --clear";
 
 /// Of `models`.
@@ -30,12 +30,49 @@ Examples:
   throughline models claude-sonnet-4-5
   throughline models --all gpt-5";
 
+/// Of `env`.
+pub const ENV: &str = "\
+Examples:
+  eval \"$(throughline env claude-code)\"
+  throughline env codex --install
+  throughline env codex --uninstall";
+
+/// Of `start`.
+pub const START: &str = "\
+Examples:
+  throughline start claude
+  throughline start codex exec \"Run the tests\"
+  throughline start --listen 127.0.0.1:5000 opencode";
+
+/// Of `rm`.
+pub const RM: &str = "\
+Examples:
+  throughline rm 6f708192
+  throughline rm @last --yes
+  throughline rm --undo";
+
+/// Of `ls`.
+pub const LS: &str = "\
+Examples:
+  throughline ls --since yesterday --failed
+  throughline ls --project . --client claude
+  throughline ls --sort cost -n 5";
+
+/// Of `usage`.
+pub const USAGE: &str = "\
+Examples:
+  throughline usage --since 7d
+  throughline usage --by model
+  throughline usage --by conversation --since today -n 5";
+
 /// Of `show`.
 pub const SHOW: &str = "\
 Examples:
-  throughline show 01a1e359191e
-  throughline show 01a1e359191e --view pairs
-  throughline show 01a1e359191e --view sent --json | tail -n 1";
+  throughline show
+  throughline show @last --follow
+  throughline show 6f7081 --exchange -1
+  throughline show 6f708192 --view pairs
+  throughline show 6f708192 --view sent --json | tail -n 1";
 
 /// Of `search`.
 pub const SEARCH: &str = "\
@@ -44,14 +81,14 @@ Examples:
   throughline search 'migrat*' --tool bash --limit 5
   throughline search --failed --command \"cargo test\" --since 7d
   throughline search panicked --path src/main.rs
-  throughline search deadline --conversation 01a1e359191e --json";
+  throughline search deadline --conversation 6f708192 --json";
 
 /// Of `store prune`.
 pub const PRUNE: &str = "\
 Examples:
   throughline store prune --older-than 90d --dry-run
   throughline store prune --max-size 20GB --shrink
-  throughline store prune --conversation 01a1e359191e";
+  throughline store prune --conversation 6f708192";
 
 /// Of `trust`.
 pub const TRUST: &str = "\
@@ -71,14 +108,15 @@ Examples:
 /// Of `export`.
 pub const EXPORT: &str = "\
 Examples:
-  throughline export 01a1e359191e --to codex --install
-  throughline export 01a1e359191e --to markdown -o session.md";
+  throughline export 6f708192 --to codex --install
+  throughline export 6f708192 --to markdown -o session.md
+  throughline export @last --to html --redact -o session.html";
 
 /// Of `carry`.
 pub const CARRY: &str = "\
 Examples:
   throughline carry claude-code --to codex --start
-  throughline carry 01a1e359191e --to opencode --cwd ~/project";
+  throughline carry 6f708192 --to opencode --cwd ~/project";
 
 /// Of `convert`.
 pub const CONVERT: &str = "\

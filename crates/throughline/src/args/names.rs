@@ -5,19 +5,48 @@ use throughline_carry::Agent;
 use throughline_core::Dialect;
 use throughline_core::plan::Policy;
 use throughline_gateway::config::Approve;
+use throughline_gateway::view::UsageBy;
 use throughline_sim::Provider;
 
 /// What to show of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum View {
-    /// What user and model said
+    /// What user and model said, and a line for each tool call
     Talk,
     /// Every entry: instructions, thoughts, calls, results, and where each came from
     Full,
     /// Each tool call with its result, and how it stands
     Pairs,
-    /// Each exchange: attempts, changes, and the body that was sent, to the byte
+    /// Each exchange: attempts, changes, and the body that was sent, to the byte; of long ones the latest bodies
     Sent,
+}
+
+/// What conversations are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SortName {
+    /// When something was last added
+    Updated,
+    /// What they cost
+    Cost,
+    /// How many tokens they took
+    Tokens,
+    /// How many exchanges they took
+    Exchanges,
+}
+
+/// What usage is added up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UsageByName {
+    /// The day, in UTC
+    Day,
+    /// The model that answered
+    Model,
+    /// The client that asked
+    Client,
+    /// The conversation
+    Conversation,
+    /// The directory that the conversation works in
+    Project,
 }
 
 /// An agent, as users write it.
@@ -48,6 +77,8 @@ pub enum FormName {
     Chat,
     /// A document for people
     Markdown,
+    /// One page for a browser, which needs nothing else
+    Html,
     /// Our own form, which loses nothing
     Jsonl,
 }
@@ -175,6 +206,18 @@ impl From<ApproveName> for Approve {
             ApproveName::Edits => Self::Edits,
             ApproveName::All => Self::All,
             ApproveName::None => Self::None,
+        }
+    }
+}
+
+impl From<UsageByName> for UsageBy {
+    fn from(name: UsageByName) -> Self {
+        match name {
+            UsageByName::Day => Self::Day,
+            UsageByName::Model => Self::Model,
+            UsageByName::Client => Self::Client,
+            UsageByName::Conversation => Self::Conversation,
+            UsageByName::Project => Self::Project,
         }
     }
 }

@@ -6,24 +6,29 @@ use super::config::bad_config;
 use crate::args::Args;
 use crate::configuration::{Question, load, load_to_look};
 use crate::exit::CommandError;
-use crate::output::Ink;
+use crate::output::{self, Cell, Ink, Tone};
 use crate::private;
-use std::collections::BTreeSet;
+use crate::terminal;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use throughline_core::ConversationId;
-use throughline_gateway::config::keys::nearest;
+use throughline_core::{ConversationId, Text};
 use throughline_gateway::config::{Config, Flags, StoreLocation};
+use throughline_gateway::exchange::SIDE_QUESTIONS;
 use throughline_store::{
-    Conversations, Heading, History, Memory, Paging, Postgres, PostgresOptions, Sqlite, SqliteOptions,
-    StoreError, Upkeep,
+    ConversationFilter, Conversations, Heading, History, Memory, Page, Paging, Postgres, PostgresOptions,
+    Sqlite, SqliteOptions, StoreError, Upkeep, short_id,
 };
 
-/// How many conversations are looked through at a time.
-const PAGE: u32 = 500;
-/// How many characters of an id are shown at least: in those that are made here, the time to the millisecond.
-const SHORT: usize = 12;
-/// Where it does not pay any more to shorten.
-const MAX_SHORT: usize = 32;
+/// The word for the conversation that something was added to last.
+pub const LAST: &str = "@last";
+/// How many conversations are offered where an id fits several.
+const CANDIDATES_MAX: u32 = 20;
+/// How many characters of an id are shown.
+const SHORT: usize = 8;
+/// How many characters of an id somebody has to type at least.
+const UNIQUE_LEAST: usize = 2;
+/// Of how many conversations it is looked up how much of their ids has to be typed.
+const LOOKED_UP_MAX: usize = 100;
 
 /// Opens the history that the configuration names, for a command that adds conversations: it is created if there is
 /// none, and brought to this version's schema.
@@ -123,72 +128,150 @@ pub fn wait<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T,
     runtime.block_on(work)
 }
 
-/// Finds the conversation of that id, or the only one whose id begins so; `conv_` may be left out.
+/// Finds the conversation that the user means: by its id, by the beginning of it or of its short form, or as `@last`.
+/// Where several fit, somebody at a terminal chooses.
 pub async fn find(history: &dyn History, typed: &str) -> Result<ConversationId, CommandError> {
+    if typed == LAST {
+        return last(history).await;
+    }
     let exact = history.conversations(Conversations::One(ConversationId::new(typed))).await?;
     if let Some(heading) = exact.items.into_iter().next() {
         return Ok(heading.id);
     }
-    let begins = |heading: &Heading| {
-        let id = heading.id.as_str();
-        id.starts_with(typed) || id.strip_prefix("conv_").is_some_and(|id| id.starts_with(typed))
-    };
-    let mut fitting = Vec::new();
-    let mut paging = Paging::first(PAGE);
-    loop {
-        let page = history.conversations(Conversations::All(paging)).await?;
-        fitting.extend(page.items.into_iter().filter(begins).map(|heading| heading.id));
-        match page.next {
-            Some(next) if fitting.len() < 2 => paging = Paging { after: Some(next), limit: PAGE },
-            _ => break,
-        }
-    }
-    match fitting.as_slice() {
-        [only] => Ok(only.clone()),
+    let fitting = beginning_with(history, typed, CANDIDATES_MAX).await?;
+    match fitting.items.as_slice() {
+        [only] => Ok(only.id.clone()),
         [] => Err(missing(history, typed).await?),
+        several if terminal::is_interactive() => choose(typed, several),
         several => {
-            let names: Vec<String> = several.iter().map(|id| format!("\n  {id}")).collect();
-            Err(CommandError::no(format!("several conversations begin with `{typed}`:{}", names.concat()))
+            let ink = Ink::of_stderr();
+            let lines: String =
+                several.iter().map(|heading| format!("\n  {}", candidate(heading, &ink))).collect();
+            let more = if fitting.next.is_some() { "\n  …" } else { "" };
+            Err(CommandError::no(format!("several conversations begin with `{typed}`:{lines}{more}"))
                 .hint("give more of the id"))
         }
     }
 }
 
-/// Says that there is no such conversation, and which one may be meant.
-async fn missing(history: &dyn History, typed: &str) -> Result<CommandError, CommandError> {
-    let error = CommandError::no(format!("no conversation is called `{typed}`, or begins so"));
-    let page = history.conversations(Conversations::All(Paging::first(PAGE))).await?;
-    if page.items.is_empty() {
-        return Ok(error
-            .hint("there are no conversations yet: `throughline env` says how clients come through here"));
-    }
-    let near = nearest(typed, page.items.iter().map(|heading| heading.id.as_str()));
-    let holding = |heading: &&Heading| {
-        let title = heading.title.as_deref().unwrap_or_default();
-        title.to_lowercase().contains(&typed.to_lowercase())
+/// Returns the conversation that something was added to last.
+async fn last(history: &dyn History) -> Result<ConversationId, CommandError> {
+    let filter = ConversationFilter {
+        except_identified: Some(Text::from_static(SIDE_QUESTIONS)),
+        ..ConversationFilter::default()
     };
-    let meant = near.or_else(|| page.items.iter().find(holding).map(|heading| heading.id.as_str()));
-    Ok(match meant {
-        Some(meant) => error.hint(format!("did you mean {meant}? `throughline ls` lists all")),
-        None => error.hint("`throughline ls` lists them"),
+    let latest = history.conversations(Conversations::Matching(Box::new(filter), Paging::first(1))).await?;
+    latest.items.into_iter().next().map(|heading| heading.id).ok_or_else(|| {
+        CommandError::no("there are no conversations yet")
+            .hint("`throughline start claude` runs an agent through the gateway, `throughline import` lists its sessions")
     })
 }
 
-/// Returns what writes ids for people: without `conv_`, and only as much of each as tells these apart. A file gets
-/// them whole.
-pub fn short<'i>(
-    ids: impl Iterator<Item = &'i ConversationId>,
-    ink: &Ink,
-) -> impl Fn(&ConversationId) -> String {
-    let own = |id: &ConversationId| id.as_str().strip_prefix("conv_").map(str::to_owned);
-    let all: BTreeSet<String> = ids.filter_map(own).collect();
-    let beginnings = |length| all.iter().map(|id| beginning(id, length)).collect::<BTreeSet<_>>().len();
-    let length = (SHORT..MAX_SHORT).find(|length| beginnings(*length) == all.len()).unwrap_or(usize::MAX);
-    let is_short = ink.is_on_terminal();
-    move |id| match own(id) {
-        Some(own) if is_short => beginning(&own, length).to_owned(),
-        _ => id.to_string(),
+async fn beginning_with(history: &dyn History, typed: &str, limit: u32) -> Result<Page<Heading>, StoreError> {
+    let filter = ConversationFilter { id: Some(typed.into()), ..ConversationFilter::default() };
+    history.conversations(Conversations::Matching(Box::new(filter), Paging::first(limit))).await
+}
+
+/// Returns a conversation as somebody recognises it.
+fn candidate(heading: &Heading, ink: &Ink) -> String {
+    let title = ink.tame(heading.title.as_deref().unwrap_or("without a title")).into_owned();
+    format!("{}  {}  {title}", short_id(&heading.id), ink.when(heading.updated))
+}
+
+/// Has somebody choose one of several conversations.
+fn choose(typed: &str, several: &[Heading]) -> Result<ConversationId, CommandError> {
+    let ink = Ink::of_stderr();
+    output::remark(&format!("several conversations begin with `{typed}`:"));
+    for (number, heading) in (1..).zip(several) {
+        output::remark(&format!("{}  {}", ink.bold(&format!("{number:3}")), candidate(heading, &ink)));
     }
+    terminal::drain();
+    output::prompt(&format!("Which one? [1-{}] ", several.len()));
+    let answer = terminal::read_line(None).ok().flatten().unwrap_or_default();
+    let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let chosen = number.and_then(|at| several.get(at)).map(|heading| heading.id.clone());
+    chosen.ok_or_else(|| CommandError::no("none was chosen").hint("give more of the id"))
+}
+
+/// Says that there is no such conversation, and which one may be meant.
+async fn missing(history: &dyn History, typed: &str) -> Result<CommandError, CommandError> {
+    let error = CommandError::no(format!("no conversation id matches `{typed}`"));
+    let titled = ConversationFilter { title: Some(typed.into()), ..ConversationFilter::default() };
+    let titled = history.conversations(Conversations::Matching(Box::new(titled), Paging::first(1))).await?;
+    if let Some(heading) = titled.items.first() {
+        let title = heading.title.as_deref().unwrap_or_default();
+        return Ok(error.hint(format!(
+            "did you mean {} (“{title}”)? `throughline ls` lists all",
+            short_id(&heading.id)
+        )));
+    }
+    let any = history.conversations(Conversations::All(Paging::first(1))).await?;
+    Ok(match any.items.is_empty() {
+        true => {
+            error.hint("there are no conversations yet: `throughline env` says how clients come through here")
+        }
+        false => error.hint("`throughline ls` lists them; `@last` is the latest"),
+    })
+}
+
+/// Ids as people see them: short, with as much of each set off as has to be typed. A file gets them whole.
+#[derive(Debug, Default)]
+pub struct ShortIds(BTreeMap<ConversationId, ShortId>);
+
+#[derive(Debug)]
+struct ShortId {
+    text: String,
+    /// How many characters of it no other conversation has.
+    unique: usize,
+}
+
+impl ShortIds {
+    /// Works out how these conversations are called here.
+    pub async fn read<'i>(
+        history: &dyn History,
+        ids: impl Iterator<Item = &'i ConversationId>,
+        ink: &Ink,
+    ) -> Result<Self, CommandError> {
+        if !ink.is_on_terminal() {
+            return Ok(Self::default());
+        }
+        let ids: BTreeSet<&ConversationId> = ids.collect();
+        let mut all = BTreeMap::new();
+        for id in &ids {
+            let short = short_id(id);
+            let unique = match ids.len() <= LOOKED_UP_MAX {
+                true => unique_length(history, short).await?,
+                false => SHORT,
+            };
+            let shown = beginning(short, unique.max(SHORT)).to_owned();
+            all.insert((*id).clone(), ShortId { text: shown, unique });
+        }
+        Ok(Self(all))
+    }
+
+    /// Returns an id for a table.
+    pub fn cell(&self, id: &ConversationId) -> Cell {
+        match self.0.get(id) {
+            Some(short) => Cell::with_prefix(short.unique, short.text.as_str()),
+            None => Cell::new(Tone::Bold, id.as_str()),
+        }
+    }
+
+    /// Returns an id for a line.
+    pub fn text<'i>(&'i self, id: &'i ConversationId) -> &'i str {
+        self.0.get(id).map_or(id.as_str(), |short| short.text.as_str())
+    }
+}
+
+/// Returns how many characters of a short form tell its conversation from all others.
+async fn unique_length(history: &dyn History, short: &str) -> Result<usize, CommandError> {
+    let chars = short.chars().count();
+    for length in UNIQUE_LEAST.min(chars)..chars {
+        if beginning_with(history, beginning(short, length), 2).await?.items.len() < 2 {
+            return Ok(length);
+        }
+    }
+    Ok(chars)
 }
 
 /// Returns the first characters of an id.

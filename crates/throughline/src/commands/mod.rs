@@ -15,6 +15,7 @@ mod import;
 mod ls;
 mod man;
 mod models;
+mod open;
 mod prune;
 mod replay;
 mod run;
@@ -22,9 +23,12 @@ mod search;
 mod serve;
 mod show;
 mod sim;
+mod start;
 mod store;
 mod switch;
+mod trash;
 mod trust;
+mod usage;
 
 use crate::args::{Args, Command};
 use crate::completion;
@@ -39,7 +43,8 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
     // A gateway has a log unless it is told not to; what others do along the way is only told on demand.
     log::begin(args, matches!(args.command, Command::Serve { .. }).then_some(tracing::Level::INFO));
     match &args.command {
-        Command::Serve { listen } => serve::run(listen.as_deref(), args),
+        Command::Serve { listen, port, open } => serve::run(listen.as_deref(), *port, *open, args),
+        Command::Open { id } => open::run(id.as_deref(), args),
         Command::Demo(asked) => demo::run(*asked, args),
         Command::Run(asked) => run::run(asked, args),
         Command::Chat(asked) => run::chat(asked, args),
@@ -48,11 +53,13 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Backends => backends::run(args),
         Command::Models(asked) => models::run(asked, args),
         Command::Doctor { probe } => doctor::run(*probe, args),
-        Command::Env { client, listen } => env::run(client.as_deref(), listen.as_deref(), args),
-        Command::Ls { limit, all } => ls::run(*limit, *all, args),
-        Command::Show { id, view } => show::run(id, *view, args),
+        Command::Env(asked) => env::run(asked, args),
+        Command::Start(asked) => start::run(asked, args),
+        Command::Ls(asked) => ls::run(asked, args),
+        Command::Show(asked) => show::run(asked, args),
+        Command::Usage(asked) => usage::run(asked, args),
         Command::Search(search) => search::run(search, args),
-        Command::Rm { id } => prune::remove(id, args),
+        Command::Rm(asked) => prune::remove(asked, args),
         Command::Store { action } => store::run(action, args),
         Command::Convert(convert) => convert::run(convert, args.quiet),
         Command::Compact(compact) => compact::run(compact, args),

@@ -1,56 +1,135 @@
 //! `throughline rm` and `throughline store prune`: take conversations out of the history.
 
-use super::history;
-use crate::args::{Args, PruneArgs};
+use super::{history, trash};
+use crate::args::{Args, CareArgs, PruneArgs, RmArgs};
 use crate::exit::CommandError;
-use crate::output::{self, Cell, Column, Ink, Spinner, Table, Tone, counted, json_line};
+use crate::output::{self, Bar, Cell, Column, Ink, Spinner, Table, Tone, Unit, counted, json_line};
+use crate::terminal;
+use std::path::Path;
 use throughline_core::ConversationId;
 use throughline_gateway::gateway::now;
 use throughline_gateway::view;
 use throughline_store::{Conversations, Heading, History, Moment, Outworn, Prune, Pruned};
 use throughline_wire::json::Writer;
 
-/// Removes the conversations of these ids.
-pub fn remove(typed: &[String], args: &Args) -> Result<(), CommandError> {
-    let history = history::open_existing(&history::configured(args)?)?;
+/// So many conversations are shown before somebody is asked whether they go.
+const ASKED_MAX: usize = 20;
+
+/// Removes the conversations of these ids, or brings back what was removed last.
+pub fn remove(asked: &RmArgs, args: &Args) -> Result<(), CommandError> {
+    let config = history::configured(args)?;
+    let history = history::open_existing(&config)?;
+    let folder = trash::folder(&config);
+    if asked.undo {
+        let ids = history::wait(async { trash::undo(&*history, &folder).await })?;
+        return tell_undone(&ids, args);
+    }
     let pruned = history::wait(async {
-        let which = Outworn::These(found(&*history, typed).await?);
-        Ok(history.prune(Prune { which, dry_run: false }).await?)
+        let ids = found(&*history, &asked.id).await?;
+        delete(&*history, ids, asked.care, &folder, args).await
     })?;
-    tell(&pruned, false, args)
+    tell(&pruned, false, args)?;
+    remark_on_undo(asked.care, args);
+    Ok(())
 }
 
 /// Takes old conversations out.
 pub fn run(asked: &PruneArgs, args: &Args) -> Result<(), CommandError> {
-    let history = history::open_existing(&history::configured(args)?)?;
-    let spinner = Spinner::of("taking conversations out", !args.quiet);
+    let config = history::configured(args)?;
+    let history = history::open_existing(&config)?;
+    let folder = trash::folder(&config);
+    let which = |ids: Vec<ConversationId>| match (&asked.which.older_than, &asked.which.max_size) {
+        (Some(age), _) => Ok::<_, CommandError>(Outworn::Before(Moment(now().0 - milliseconds(age)?))),
+        (_, Some(size)) => Ok(Outworn::Beyond(bytes(size)?)),
+        _ => Ok(Outworn::These(ids)),
+    };
     let (pruned, headings) = history::wait(async {
-        let which = match (&asked.which.older_than, &asked.which.max_size) {
-            (Some(age), _) => Outworn::Before(Moment(now().0 - milliseconds(age)?)),
-            (_, Some(size)) => Outworn::Beyond(bytes(size)?),
-            _ => Outworn::These(found(&*history, &asked.which.conversation).await?),
-        };
-        let pruned = history.prune(Prune { which, dry_run: asked.dry_run }).await?;
+        let ids = found(&*history, &asked.which.conversation).await?;
+        let would = history.prune(Prune { which: which(ids)?, dry_run: true }).await?;
+        if asked.dry_run {
+            let headings = headings(&*history, &would.conversations).await?;
+            return Ok((would, headings));
+        }
+        let pruned = delete(&*history, would.conversations, asked.care, &folder, args).await?;
         if asked.shrink {
-            spinner.busy("giving the space back");
+            let _spinner = Spinner::of("giving the space back", !args.quiet);
             history.shrink().await?;
         }
-        let mut headings = Vec::new();
-        if asked.dry_run {
-            for id in &pruned.conversations {
-                headings.extend(history.conversations(Conversations::One(id.clone())).await?.items);
-            }
-        }
-        Ok((pruned, headings))
+        Ok((pruned, Vec::new()))
     })?;
-    drop(spinner);
     if asked.dry_run && !args.json && !args.quiet {
         let ink = Ink::of_stdout();
         output::page(&listed(&headings, &ink).shown(&ink), args)?;
         remark(&pruned, true);
         return Ok(());
     }
-    tell(&pruned, asked.dry_run, args)
+    tell(&pruned, asked.dry_run, args)?;
+    if !asked.dry_run {
+        remark_on_undo(asked.care, args);
+    }
+    Ok(())
+}
+
+/// Deletes conversations: asks somebody at a terminal, and keeps a copy for a day.
+async fn delete(
+    history: &dyn History,
+    ids: Vec<ConversationId>,
+    care: CareArgs,
+    folder: &Path,
+    args: &Args,
+) -> Result<Pruned, CommandError> {
+    if !care.yes && !ids.is_empty() && terminal::is_interactive() && !args.quiet {
+        let ink = Ink::of_stderr();
+        let shown = headings(history, &ids[..ids.len().min(ASKED_MAX)]).await?;
+        output::remark(listed(&shown, &ink).shown(&ink).trim_end());
+        let count = counted(ids.len() as u64, "conversation", "conversations");
+        terminal::drain();
+        output::prompt(&format!("Delete {count}? [y]es, or Enter for no: "));
+        let answer = terminal::read_line(None).ok().flatten().unwrap_or_default();
+        if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+            return Err(CommandError::no("nothing was deleted"));
+        }
+    }
+    let bar = Bar::new(!args.quiet, Unit::Count);
+    if !care.for_good {
+        trash::keep(history, &ids, folder, &bar).await?;
+    }
+    Ok(history.prune(Prune { which: Outworn::These(ids), dry_run: false }).await?)
+}
+
+async fn headings(history: &dyn History, ids: &[ConversationId]) -> Result<Vec<Heading>, CommandError> {
+    let mut headings = Vec::with_capacity(ids.len());
+    for id in ids {
+        headings.extend(history.conversations(Conversations::One(id.clone())).await?.items);
+    }
+    Ok(headings)
+}
+
+fn remark_on_undo(care: CareArgs, args: &Args) {
+    if !care.for_good && !args.quiet && !args.json {
+        output::remark("for a day, `throughline rm --undo` brings it back");
+    }
+}
+
+fn tell_undone(ids: &[ConversationId], args: &Args) -> Result<(), CommandError> {
+    if args.json {
+        return output::print(&json_line(|writer| {
+            writer.begin_object();
+            writer.key("restored");
+            writer.begin_array();
+            ids.iter().for_each(|id| writer.string(id.as_str()));
+            writer.end_array();
+            writer.end_object();
+        }));
+    }
+    output::print(&ids.iter().map(|id| format!("{id}\n")).collect::<String>())?;
+    if !args.quiet {
+        output::remark(&format!(
+            "{} back",
+            counted(ids.len() as u64, "conversation is", "conversations are")
+        ));
+    }
+    Ok(())
 }
 
 /// Returns what would go, so that it can be told whether that is meant.

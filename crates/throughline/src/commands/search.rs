@@ -1,6 +1,6 @@
 //! `throughline search`: find tool history and talk by words.
 
-use super::history;
+use super::history::{self, ShortIds};
 use crate::args::{Args, SearchArgs};
 use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
@@ -18,7 +18,13 @@ pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
             .hint("give words, or --tool, --path, --command, --failed or --conversation"));
     }
     let history = history::open_to_read(&history::configured(args)?)?;
-    let page = history::wait(async { found(&*history, asked).await })?;
+    let ink = Ink::of_stdout();
+    let (page, short) = history::wait(async {
+        let page = found(&*history, asked).await?;
+        let ids = page.items.iter().map(|hit| &hit.conversation);
+        let short = ShortIds::read(&*history, ids, &ink).await?;
+        Ok((page, short))
+    })?;
     if page.items.is_empty() {
         let hint = match asked.query {
             Some(_) => {
@@ -33,10 +39,8 @@ pub fn run(asked: &SearchArgs, args: &Args) -> Result<(), CommandError> {
         remark_on_more(&page, args);
         return Ok(());
     }
-    let ink = Ink::of_stdout();
-    let short = history::short(page.items.iter().map(|hit| &hit.conversation), &ink);
     let words = asked.query.as_deref().unwrap_or_default();
-    let hit = |hit: &Hit| shown(hit, &short(&hit.conversation), words, &ink);
+    let hit = |hit: &Hit| shown(hit, short.text(&hit.conversation), words, &ink);
     output::page(&page.items.iter().map(hit).collect::<String>(), args)?;
     remark_on_more(&page, args);
     Ok(())
@@ -85,11 +89,12 @@ fn remark_on_more(page: &Page<Hit>, args: &Args) {
 }
 
 /// Reads what a flag says about when.
-fn moment(flag: &str, text: Option<&str>) -> Result<Option<Moment>, CommandError> {
+pub fn moment(flag: &str, text: Option<&str>) -> Result<Option<Moment>, CommandError> {
     let read = |text| {
         let bad = || {
             format!(
-                "{flag}: `{text}` is no date, no time such as 2026-02-28T09:05:07Z, and no age such as 2h"
+                "{flag}: invalid time `{text}`; expected a date, a time such as 2026-02-28T09:05:07Z, today, \
+                 yesterday, or an age such as 2h"
             )
         };
         view::moment(text, now()).ok_or_else(|| CommandError::bad_input(bad()))

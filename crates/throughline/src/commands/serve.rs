@@ -1,10 +1,12 @@
 //! `throughline serve`: the gateway.
 
-use super::history;
+use super::open::{open_browser, reached};
+use super::{history, trash};
 use crate::args::Args;
 use crate::configuration::{Question, load};
 use crate::exit::CommandError;
-use crate::output::{self, json_line};
+use crate::log;
+use crate::output::{self, Ink, json_line};
 use crate::reload::Reloader;
 use crate::signals;
 use std::io::ErrorKind;
@@ -12,7 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags};
-use throughline_gateway::gateway::Gateway;
+use throughline_gateway::gateway::{Gateway, now};
 use throughline_gateway::gauges::Gauges;
 use throughline_gateway::{listing, server};
 use throughline_sim::{Sim, SimOptions};
@@ -22,18 +24,29 @@ use tokio::net::TcpListener;
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// Serves until it is told to stop.
-pub fn run(listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
-    let flags =
-        Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
+pub fn run(
+    listen: Option<&str>,
+    port: Option<u16>,
+    opens_browser: bool,
+    args: &Args,
+) -> Result<(), CommandError> {
+    let listen = listen.map(str::to_owned).or_else(|| port.map(|port| format!("127.0.0.1:{port}")));
+    let flags = Flags { config: args.config.clone(), listen, data: args.data.clone() };
     let reloader = Reloader::new(flags.clone());
     let config = load(&flags, Question::of(args)).map_err(|errors| super::config::bad_config(&errors))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
-    runtime.block_on(serve(config, reloader, args))
+    runtime.block_on(serve(config, reloader, opens_browser, args))
 }
 
-async fn serve(config: Config, reloader: Reloader, args: &Args) -> Result<(), CommandError> {
+async fn serve(
+    config: Config,
+    reloader: Reloader,
+    opens_browser: bool,
+    args: &Args,
+) -> Result<(), CommandError> {
     let history = history::open(&config)?;
+    trash::sweep(&trash::folder(&config), now());
     let simulated = simulated(&config).await?;
     let base_url = simulated.as_ref().map(Sim::base_url);
     let listen = config.listen;
@@ -58,6 +71,11 @@ async fn serve(config: Config, reloader: Reloader, args: &Args) -> Result<(), Co
         }))?;
     } else if !args.quiet {
         output::print(&format!("throughline is ready on http://{address}, with {active}{simulation}\n"))?;
+        welcome(address);
+    }
+    log::follow_exchanges(Arc::clone(&gateway));
+    if opens_browser {
+        open_browser(&format!("http://{}/", reached(address)));
     }
     let served = Arc::clone(&gateway);
     server::serve(listener, served, stop).await.map_err(at)?;
@@ -72,6 +90,23 @@ async fn serve(config: Config, reloader: Reloader, args: &Args) -> Result<(), Co
         sim.stop().await;
     }
     Ok(())
+}
+
+/// Tells somebody at a terminal where to look, and what to do next.
+fn welcome(address: SocketAddr) {
+    let ink = Ink::of_stderr();
+    if !ink.is_on_terminal() {
+        return;
+    }
+    let address = reached(address);
+    let usual = SocketAddr::from(([127, 0, 0, 1], 4141));
+    let listen = if address == usual { String::new() } else { format!("--listen {address} ") };
+    output::remark(&format!("  {}  http://{address}/", ink.dim("inspector")));
+    output::remark(&format!(
+        "  {}       throughline start {listen}claude   {}",
+        ink.dim("next"),
+        ink.dim("or codex, opencode, aider; `throughline env` lists the others")
+    ));
 }
 
 /// Says why an address cannot be listened on, and what to do about it.

@@ -95,6 +95,11 @@ impl Ink {
         self.toned(Tone::Good, text)
     }
 
+    /// Returns what somebody should know.
+    pub fn warn(&self, text: &str) -> String {
+        self.toned(Tone::Warn, text)
+    }
+
     /// Returns what did not.
     pub fn bad(&self, text: &str) -> String {
         self.toned(Tone::Bad, text)

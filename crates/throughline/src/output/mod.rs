@@ -14,7 +14,7 @@ mod time;
 use crate::exit::CommandError;
 use anstyle::{AnsiColor, Style};
 pub use bar::{Bar, Unit};
-pub use ink::{Ink, Tone};
+pub use ink::{Ink, Tone, cut};
 pub use pager::{page, page_on_terminal};
 pub use spinner::Spinner;
 use std::io::{ErrorKind, Write};
@@ -41,6 +41,36 @@ pub fn bytes(count: u64) -> String {
         1_000..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
         _ => format!("{:.1} GB", count as f64 / 1e9),
+    }
+}
+
+/// Returns a number of tokens in few characters: `430`, `29k`, `1.4M`.
+pub fn count(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..10_000 => format!("{:.1}k", tokens as f64 / 1e3),
+        10_000..1_000_000 => format!("{:.0}k", tokens as f64 / 1e3),
+        _ => format!("{:.1}M", tokens as f64 / 1e6),
+    }
+}
+
+/// Returns an amount of US dollars with as many places as say something.
+pub fn money(dollars: f64) -> String {
+    match dollars {
+        0.0 => "$0".to_owned(),
+        ..0.0001 => "<$0.0001".to_owned(),
+        ..0.01 => format!("${dollars:.4}"),
+        ..1.0 => format!("${dollars:.3}"),
+        _ => format!("${dollars:.2}"),
+    }
+}
+
+/// Returns how long something took.
+pub fn lasted(milliseconds: i64) -> String {
+    match milliseconds {
+        ..1_000 => format!("{milliseconds} ms"),
+        1_000..120_000 => format!("{:.1} s", milliseconds as f64 / 1e3),
+        _ => format!("{} min", milliseconds / 60_000),
     }
 }
 
@@ -91,6 +121,12 @@ mod tests {
     #[test]
     fn sizes_and_counts_are_written_as_people_read_them() {
         assert_eq!([0, 999, 1_500, 2_000_000].map(bytes), ["0 B", "999 B", "1.5 KB", "2.0 MB"]);
+        assert_eq!([430, 1_400, 29_400, 1_400_000].map(count), ["430", "1.4k", "29k", "1.4M"]);
+        assert_eq!(
+            [0.0, 0.00001, 0.0042, 0.0123, 1.5].map(money),
+            ["$0", "<$0.0001", "$0.0042", "$0.012", "$1.50"]
+        );
+        assert_eq!([40, 1_400, 300_000].map(lasted), ["40 ms", "1.4 s", "5 min"]);
         assert_eq!(counted(1, "entry", "entries"), "1 entry");
         assert_eq!(counted(0, "entry", "entries"), "0 entries");
     }

@@ -23,6 +23,8 @@ pub struct Column {
 pub struct Cell {
     text: String,
     tone: Tone,
+    /// How many of its first characters stand out, where not all of it looks alike.
+    prefix: Option<usize>,
 }
 
 /// Rows under the names of their columns.
@@ -57,7 +59,20 @@ impl Column {
 impl Cell {
     /// Returns a value with what it means.
     pub fn new(tone: Tone, text: impl Into<String>) -> Self {
-        Self { text: text.into(), tone }
+        Self { text: text.into(), tone, prefix: None }
+    }
+
+    /// Returns a value of which the first characters stand out.
+    pub fn with_prefix(length: usize, text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone: Tone::Dim, prefix: Some(length) }
+    }
+
+    /// Returns a text of the value as it looks.
+    fn inked(&self, text: &str, ink: &Ink) -> String {
+        let Some(length) = self.prefix else { return ink.toned(self.tone, text) };
+        let end = text.char_indices().nth(length).map_or(text.len(), |(end, _)| end);
+        let (first, rest) = text.split_at(end);
+        ink.toned(Tone::Bold, first) + &ink.toned(self.tone, rest)
     }
 }
 
@@ -93,7 +108,7 @@ impl<const N: usize> Table<N> {
         let mut text = ink.dim(self.line(&names, &widths, |_, padded| padded.to_owned()).trim_end()) + "\n";
         for row in &self.rows {
             let texts = std::array::from_fn(|column| row[column].text.clone());
-            let line = self.line(&texts, &widths, |column, padded| ink.toned(row[column].tone, padded));
+            let line = self.line(&texts, &widths, |column, padded| row[column].inked(padded, ink));
             text.push_str(line.trim_end());
             text.push('\n');
         }

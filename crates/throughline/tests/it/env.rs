@@ -182,3 +182,65 @@ fn an_address_without_a_port_is_no_address() {
     let run = env(&folder, &["curl", "--listen", "127.0.0.1:4545"]);
     assert!(run.stdout.contains("export THROUGHLINE_URL='http://127.0.0.1:4545'"), "{}", run.stdout);
 }
+
+#[test]
+fn a_clients_configuration_is_edited_in_place_and_is_as_it_was_afterwards() {
+    let folder = folder("install", "");
+    let settings = "{\n  \"theme\":  \"dark\",\n  \"env\": {\n    \"EDITOR\": \"vi\"\n  }\n}\n";
+    let codex = "model = \"gpt-5\"  # mine\nmodel_provider = \"azure\"\n\n[tui]\nnotifications = true\n";
+    for (client, file, text, told) in [
+        (
+            "claude-code",
+            ".claude/settings.json",
+            settings,
+            "\"ANTHROPIC_BASE_URL\": \"http://127.0.0.1:4141\"",
+        ),
+        ("codex", ".codex/config.toml", codex, "base_url = \"http://127.0.0.1:4141/v1\""),
+        ("opencode", ".config/opencode/opencode.json", "{\"theme\": \"x\"}\n", "\"throughline\": {"),
+    ] {
+        let path = folder.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        for _ in 0..2 {
+            let run = env(&folder, &[client, "--install"]);
+            assert_eq!(run.code, 0, "{client}: {}", run.stderr);
+            assert!(
+                run.stderr.contains("--uninstall") && run.stderr.contains("throughline-backup"),
+                "{}",
+                run.stderr
+            );
+        }
+        let installed = std::fs::read_to_string(&path).unwrap();
+        assert!(installed.contains(told), "{client}: {installed}");
+        for line in
+            text.lines().filter(|line| line.contains("mine") || line.contains("dark") || line.contains("vi"))
+        {
+            assert!(installed.contains(line.trim()), "{client}: {installed}");
+        }
+        assert_eq!(env(&folder, &[client, "--uninstall"]).code, 0);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{client}");
+        assert_eq!(env(&folder, &[client, "--uninstall"]).code, 1, "{client}: nothing is left to take out");
+    }
+
+    // What somebody changed meanwhile stays.
+    let path = folder.join(".claude/settings.json");
+    env(&folder, &["claude-code", "--install"]);
+    let changed = std::fs::read_to_string(&path).unwrap().replace("dark", "light");
+    std::fs::write(&path, changed).unwrap();
+    env(&folder, &["claude-code", "--uninstall"]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), settings.replace("dark", "light"));
+
+    // What cannot be edited is left alone.
+    let path = folder.join(".config/opencode/opencode.json");
+    std::fs::write(&path, "{ // mine\n}\n").unwrap();
+    let run = env(&folder, &["opencode", "--install"]);
+    assert_eq!((run.code, run.stderr.contains("nothing was changed")), (2, true), "{}", run.stderr);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ // mine\n}\n");
+    let run = env(&folder, &["aider", "--install"]);
+    assert_eq!(
+        (run.code, run.stderr.contains("claude-code, codex and opencode")),
+        (2, true),
+        "{}",
+        run.stderr
+    );
+}

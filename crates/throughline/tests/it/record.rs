@@ -168,6 +168,7 @@ fn the_record_is_read_while_it_is_written() {
 
     let talk = served.shown(&["show", &id]);
     assert!(talk.contains("user\n  Read the file src/marmot.rs please.\n"), "{talk}");
+    assert!(talk.contains("\n  ▸ read_file src/marmot.rs  ✓ 1 line\n"), "{talk}");
     assert!(!talk.contains("called") && !talk.contains('\u{1b}'), "{talk}");
     let full = served.shown(&["show", &id, "--view", "full"]);
     for part in ["called read_file [", "returned ok [", "fn burrow() { /* dig */ }", "  one/"] {
@@ -184,8 +185,9 @@ fn the_record_is_read_while_it_is_written() {
     assert_eq!(served.lines(&["search", "burrow", "--conversation", &id, "--json"]).len(), 2);
     assert_eq!(served.lines(&["search", "burrow", "--since", "1h", "--json"]).len(), 2);
     assert_eq!(served.run(&["search", "burrow", "--until", "2020-01-01T00:00:00+02:00"]).code, 1);
-    let run = served.run(&["search", "burrow", "--since", "yesterday"]);
-    assert_eq!((run.code, run.stderr.contains("--since: `yesterday`")), (2, true), "{}", run.stderr);
+    assert_eq!(served.lines(&["search", "burrow", "--since", "yesterday", "--json"]).len(), 2);
+    let run = served.run(&["search", "burrow", "--since", "soon"]);
+    assert_eq!((run.code, run.stderr.contains("--since: invalid time `soon`")), (2, true), "{}", run.stderr);
     let run = served.run(&["search", "burrow", "--failed"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
 }
@@ -207,6 +209,11 @@ fn what_was_sent_is_shown_to_the_byte() {
         assert_eq!(body["messages"][0]["content"], "Read the file src/marmot.rs please.");
     }
     assert!(text.contains("attempt 1  one  chat first-model  native  200"), "{text}");
+    let last = served.shown(&["show", &id, "--exchange", "2"]);
+    assert!(last.starts_with("exchange 2  ") && text.ends_with(&last), "{last}");
+    assert_eq!(served.shown(&["show", &id, "--exchange", "-1"]), last);
+    let run = served.run(&["show", &id, "--exchange", "3"]);
+    assert_eq!((run.code, run.stderr.contains("has 2 exchanges")), (1, true), "{}", run.stderr);
 }
 
 #[test]
@@ -217,11 +224,15 @@ fn a_conversation_goes_by_the_beginning_of_its_id() {
     assert_eq!(served.shown(&["show", &bare[..bare.len() - 3]]), served.shown(&["show", &id]));
     let run = served.run(&["show", "conv_nothing"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(run.stderr.contains("no conversation is called `conv_nothing`"), "{}", run.stderr);
+    assert!(run.stderr.contains("no conversation id matches `conv_nothing`"), "{}", run.stderr);
+    assert_eq!(served.shown(&["show", &bare[bare.len() - 12..]]), served.shown(&["show", &id]));
+    assert_eq!(served.shown(&["show", &bare[bare.len() - 12..bare.len() - 4]]), served.shown(&["show"]));
+    assert_eq!(served.shown(&["show", "@last"]), served.shown(&["show", &id]));
     served.say(&[json!({"role": "user", "content": "Something else."})]);
     let run = served.run(&["show", "conv_"]);
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("several conversations begin with"), "{}", run.stderr);
+    assert!(run.stderr.contains("Something else.") && run.stderr.contains("Read the file"), "{}", run.stderr);
 }
 
 #[test]
@@ -370,4 +381,69 @@ fn the_record_and_the_switch_are_behind_the_same_door() {
     for path in ["active", "conversations/x/backend"] {
         assert_eq!(served.status_elsewhere("PUT", &format!("/api/{path}")), 403, "{path}");
     }
+}
+
+#[test]
+fn conversations_are_filtered_in_the_record_and_over_http_alike() {
+    let served = Served::start("listed");
+    let (_, id) = served.talk();
+    let other = served.say(&[json!({"role": "user", "content": "Something else."})]).2;
+    let refused = json!({"model": "one/refused", "messages": "nonsense"}).to_string();
+    assert_eq!(served.http("POST", "/v1/chat/completions", &refused).0, 400);
+    let listed = |args: &[&str], query: &str| {
+        let of = |value: &Value| value["id"].as_str().unwrap().to_owned();
+        let shown: Vec<String> = served.lines(&[&["ls", "--json"], args].concat()).iter().map(of).collect();
+        let served = served.get(&format!("/api/conversations?{query}"));
+        let served: Vec<String> = served["conversations"].as_array().unwrap().iter().map(of).collect();
+        assert_eq!(shown, served, "{args:?}");
+        shown
+    };
+    assert_eq!(listed(&["--backend", "one"], "backend=one"), [other.clone(), id.clone()]);
+    assert_eq!(listed(&["--backend", "two"], "backend=two"), [""; 0]);
+    assert_eq!(listed(&["--client", "nobody"], "client=nobody"), [""; 0]);
+    assert_eq!(listed(&["--failed"], "failed=true"), [""; 0]);
+    assert_eq!(listed(&["--sort", "exchanges"], "sort=exchanges"), [id.clone(), other.clone()]);
+    assert_eq!(listed(&["--since", "yesterday", "-n", "1"], "since=yesterday&limit=1"), [other]);
+    assert_eq!(served.run(&["ls", "--since", "soon"]).code, 2);
+    assert_eq!(served.http("GET", "/api/conversations?sort=luck", "").0, 400);
+    assert_eq!(served.get("/api/conversations?title=marmot")["conversations"][0]["id"], *id);
+}
+
+#[test]
+fn what_was_used_is_added_up_alike_in_the_terminal_and_over_http() {
+    let served = Served::start("used");
+    served.talk();
+    let report = &served.lines(&["usage", "--by", "model", "--json"])[0];
+    assert_eq!(report["rows"][0]["key"], "first-model");
+    assert_eq!((&report["total"]["requests"], &report["total"]["failed"]), (&2.into(), &0.into()));
+    assert!(report["total"]["usage"]["input"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(served.get("/api/usage?by=model"), *report);
+    assert_eq!(served.http("GET", "/api/usage?by=luck", "").0, 400);
+    let shown = served.shown(&["usage"]);
+    assert!(shown.starts_with("DAY ") && shown.lines().count() == 2, "{shown}");
+    assert_eq!(served.shown(&["usage", "--since", "2100-01-01"]), "");
+}
+
+#[test]
+fn a_running_gateway_is_found_and_its_page_named() {
+    let served = Served::start("found");
+    let run = served.run(&["open"]);
+    assert_eq!(run.code, 1, "the configuration names another address: {}", run.stdout);
+    assert!(run.stderr.contains("throughline serve --open"), "{}", run.stderr);
+}
+
+#[test]
+fn a_conversation_is_one_page_that_needs_nothing_else() {
+    let served = Served::start("page");
+    let hostile = "Say <script>alert(1)</script> to ada@example.org";
+    let (_, _, id) = served.say(&[json!({"role": "user", "content": hostile})]);
+    let page = served.shown(&["export", &id, "--to", "html"]);
+    assert!(page.contains("Say &lt;script&gt;alert(1)&lt;/script&gt; to ada@example.org"), "{page}");
+    assert!(!page.contains("<script") && page.contains("default-src 'none'"), "{page}");
+    for outside in ["src=\"http", "href=", "url("] {
+        assert!(!page.contains(outside), "{outside}: {page}");
+    }
+    let redacted = served.shown(&["export", &id, "--to", "html", "--redact"]);
+    assert!(redacted.contains("[redacted:email]") && !redacted.contains("ada@example.org"), "{redacted}");
+    assert_eq!(served.run(&["export", &id, "--to", "jsonl", "--redact"]).code, 2);
 }

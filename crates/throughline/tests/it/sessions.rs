@@ -426,3 +426,143 @@ fn what_is_given_wrongly_is_said() {
     }
     assert!(throughline(&["carry", "--help"], b"").stdout.contains("--budget"));
 }
+
+#[test]
+fn an_import_brings_tokens_models_projects_failures_and_sub_agents_along() {
+    let user = User::new("used");
+    let usage = |input: u64, read: u64, output: u64| json!({"input_tokens": input, "cache_read_input_tokens": read, "cache_creation_input_tokens": 0, "output_tokens": output});
+    let line = |uuid: &str, parent: Option<&str>, kind: &str, message: Value| {
+        json!({"uuid": uuid, "parentUuid": parent, "isSidechain": false, "type": kind, "sessionId": ID,
+            "cwd": "/home/you/bakery", "version": "2.1.197", "timestamp": "2026-11-16T04:52:27.000Z", "message": message})
+    };
+    let answer = |id: &str, block: Value, usage: Value| json!({"id": id, "role": "assistant", "model": "claude-sonnet-4-5", "content": [block], "usage": usage});
+    let refused = json!({"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error: 529 overloaded"}]});
+    let mut failed = line("5", Some("3"), "assistant", refused);
+    failed["isApiErrorMessage"] = true.into();
+    let side = json!({"uuid": "9", "parentUuid": null, "isSidechain": true, "type": "user", "sessionId": ID,
+        "timestamp": "2026-11-16T04:52:28.000Z", "message": {"role": "user", "content": "look around"}});
+    let lines = [
+        line("1", None, "user", json!({"role": "user", "content": "fix the oven"})),
+        // One answer takes several lines, and only the last one has all its tokens.
+        line(
+            "2",
+            Some("1"),
+            "assistant",
+            answer("m", json!({"type": "text", "text": "On it."}), usage(10, 90, 1)),
+        ),
+        line(
+            "3",
+            Some("2"),
+            "assistant",
+            answer("m", json!({"type": "text", "text": "Done."}), usage(10, 90, 50)),
+        ),
+        failed,
+        side,
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(user.session(), text).unwrap();
+    for _ in 0..2 {
+        let imported = user.run(&["import", "claude-code", "--latest"]);
+        assert_eq!(imported.code, 0, "{}", imported.stderr);
+    }
+
+    let shown = |args: &[&str]| -> Vec<Value> {
+        let run = user.run(args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let listed = shown(&["ls", "--json", "--project", "bakery"]);
+    let own = listed.iter().find(|each| each["parent"].is_null()).unwrap();
+    assert_eq!(
+        (&own["title"], &own["project"]),
+        (&"fix the oven".into(), &"/home/you/bakery".into()),
+        "{own}"
+    );
+    assert_eq!(
+        (&own["usage_total"]["input"], &own["usage_total"]["output"]),
+        (&100.into(), &50.into()),
+        "{own}"
+    );
+    assert!(own["cost"].as_f64().unwrap() > 0.0, "priced as its provider lists it: {own}");
+    let agent = listed.iter().find(|each| !each["parent"].is_null()).unwrap();
+    assert_eq!(agent["parent"], own["id"], "{agent}");
+    assert_eq!(shown(&["ls", "--json", "--failed"])[0]["id"], own["id"]);
+    let talk = user.run(&["show", own["id"].as_str().unwrap()]).stdout;
+    assert!(
+        talk.contains("✗ request failed at claude-code (claude-sonnet-4-5): API Error: 529 overloaded"),
+        "{talk}"
+    );
+    let used = &shown(&["usage", "--by", "project", "--json"])[0];
+    assert_eq!(
+        (&used["rows"][0]["key"], &used["total"]["requests"]),
+        (&"/home/you/bakery".into(), &2.into()),
+        "{used}"
+    );
+}
+
+#[test]
+fn many_sessions_are_summed_up_in_a_few_lines() {
+    let user = User::new("many");
+    for number in 0..12 {
+        let id = format!("0b8c057c-60c2-4dcf-9f61-2e09133f13{number:02}");
+        std::fs::write(user.session().with_file_name(format!("{id}.jsonl")), CLAUDE.replace(ID, &id))
+            .unwrap();
+    }
+    let imported = user.run(&["import", "--all"]);
+    assert_eq!(imported.code, 0, "{}", imported.stderr);
+    assert_eq!(
+        imported.stdout,
+        "12 sessions, 0 sub-agents, in 1 project: 36 new entries, 12 calls\n\
+         12 lines or parts could not be read and were left out; -v names each\n"
+    );
+    assert_eq!(imported.stderr, "");
+    assert_eq!(user.run(&["import", "--all", "--json"]).stdout.lines().count(), 12, "programs get every one");
+}
+
+#[test]
+fn an_agent_is_started_through_the_gateway_and_its_files_are_left_alone() {
+    let user = User::new("start");
+    user.program("claude", "echo \"url=$ANTHROPIC_BASE_URL token=$ANTHROPIC_AUTH_TOKEN args=$*\"; exit 3");
+    let start = |args: &[&str]| {
+        // Before the agent's name: what stands behind it is the agent's.
+        let output =
+            user.command("data", &[]).args(["start", "--listen", "127.0.0.1:0"]).args(args).output().unwrap();
+        Run {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    };
+    let run = start(&["claude", "--resume", "x"]);
+    assert_eq!(run.code, 3, "the agent's own exit code: {}", run.stderr);
+    assert!(run.stdout.starts_with("url=http://127.0.0.1:"), "{}", run.stdout);
+    assert!(run.stdout.trim_end().ends_with("token=throughline args=--resume x"), "{}", run.stdout);
+    assert!(run.stderr.contains("a simulated model answers"), "{}", run.stderr);
+    assert!(run.stderr.contains("nothing came through the gateway"), "{}", run.stderr);
+
+    // Who is logged in stays so: no token is put in the place of theirs.
+    std::fs::write(user.folder.join("claude/.credentials.json"), "{}").unwrap();
+    let run = start(&["claude"]);
+    assert!(run.stdout.trim_end().ends_with("token= args="), "{}", run.stdout);
+
+    user.program("codex", "for each in \"$@\"; do echo \"[$each]\"; done");
+    let run = start(&["codex", "exec", "hello"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stdout
+            .starts_with("[-c]\n[model_provider=\"throughline\"]\n[-c]\n[model_providers.throughline.name="),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.ends_with("[exec]\n[hello]\n"), "{}", run.stdout);
+
+    let run = start(&["emacs"]);
+    assert_eq!(
+        (run.code, run.stderr.contains("claude, codex, opencode, aider")),
+        (2, true),
+        "{}",
+        run.stderr
+    );
+    let run = start(&["opencode"]);
+    assert_eq!((run.code, run.stderr.contains("not installed, or not in PATH")), (2, true), "{}", run.stderr);
+}

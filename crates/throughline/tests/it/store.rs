@@ -33,6 +33,12 @@ fn a_history_is_checked_counted_and_copied_while_it_is_served() {
     assert!(head.starts_with("ID") && row.starts_with(&id) && row.contains("marmot"), "{dry}");
     assert_eq!(served.shown(&["rm", &id]).trim(), id);
     assert_eq!(served.run(&["rm", &id]).code, 1);
+    assert_eq!(served.shown(&["rm", "--undo"]).trim(), id, "for a day it can be had back");
+    assert_eq!(served.lines(&["show", &id, "--view", "pairs", "--json"]).len(), 1);
+    assert_eq!(served.lines(&["show", &id, "--view", "sent", "--json"]).len(), 2, "with all that was sent");
+    assert_eq!(served.run(&["rm", "--undo"]).code, 1, "once is enough");
+    assert_eq!(served.shown(&["rm", &id, "--for-good"]).trim(), id);
+    assert_eq!(served.run(&["rm", "--undo"]).code, 1, "no copy was kept");
     let (_, anew) = served.talk();
     assert_ne!(anew, id, "a client that goes on with what was deleted begins anew");
     assert!(served.shown(&["store", "check"]).contains("everything is what its digest says"));

@@ -35,6 +35,7 @@ fn json_is_lines_of_objects_with_the_fields_that_the_page_promises() {
     let id = id.as_str();
     let commands: &[(&str, &[&str])] = &[
         ("ls", &["ls"]),
+        ("usage", &["usage"]),
         ("show", &["show", id]),
         ("show --view pairs", &["show", id, "--view", "pairs"]),
         ("show --view sent", &["show", id, "--view", "sent"]),
@@ -60,6 +61,9 @@ fn json_is_lines_of_objects_with_the_fields_that_the_page_promises() {
         ("store prune", &["store", "prune", "--older-than", "9d"]),
         ("export -o", &["export", id, "--to", "chat", "-o", "chat.json"]),
         ("rm", &["rm", id]),
+        ("rm --undo", &["rm", "--undo"]),
+        ("env CLIENT --install", &["env", "codex", "--install"]),
+        ("env CLIENT --uninstall", &["env", "codex", "--uninstall"]),
     ];
     for (name, args) in commands {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
@@ -132,6 +136,13 @@ fn whoever_closes_the_pipe_has_seen_enough() {
     assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap().as_str()), (Some(0), ""));
 }
 
+/// Returns what was printed without its colours.
+fn unstyled(text: &str) -> String {
+    let mut pieces = text.split('\u{1b}');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |plain, piece| plain + piece.split_once('m').map_or(piece, |(_, rest)| rest))
+}
+
 #[test]
 fn on_a_terminal_lists_fit_and_long_output_goes_through_the_pager() {
     let served = Served::start("tty");
@@ -159,8 +170,8 @@ fn on_a_terminal_lists_fit_and_long_output_goes_through_the_pager() {
         listed.contains("\x1b[2mID") && (listed.contains("ago") || listed.contains("just now")),
         "{listed:?}"
     );
-    let short = &id.strip_prefix("conv_").unwrap()[..12];
-    assert!(listed.contains(short) && !listed.contains(&id), "{listed:?}");
+    let short = &id[id.len() - 12..id.len() - 4];
+    assert!(unstyled(&listed).contains(short) && !listed.contains(&id), "{listed:?}");
     assert!(!listed.contains("paged:"), "it fits: {listed:?}");
     let paged = on_terminal(&format!("show {short}"), "3").unwrap();
     assert!(paged.starts_with("paged:"), "{paged:?}");
@@ -173,7 +184,7 @@ fn exit_codes_are_documented_and_mean_the_same_everywhere() {
     let (_, id) = served.talk();
     let cases: &[(i32, &[&str], &str)] = &[
         (0, &["show", &id], ""),
-        (1, &["show", "nobody"], "`throughline ls` lists them"),
+        (1, &["show", "nobody"], "`throughline ls` lists them; `@last` is the latest"),
         (1, &["search", "unheardof"], "fewer words find more"),
         (1, &["store", "stats", "--config", "elsewhere.toml"], "make one"),
         (2, &["use", "onne"], "did you mean `one`?"),
@@ -238,9 +249,11 @@ fn every_command_has_a_manual_page() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     let help = throughline(&["--help"], b"").stdout;
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    for name in commands.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next())
-    {
+    // Commands stand four spaces in, below the names of their groups.
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").take_while(|line| *line != "Options:");
+    let commands = commands.filter_map(|line| line.strip_prefix("    ")?.split_whitespace().next());
+    for name in commands {
         let has_page = names.contains(&format!("throughline-{name}.1"));
         assert!(has_page || name == "help", "{name} has no page: {names:?}");
     }

@@ -9,6 +9,7 @@ mod checks;
 mod project;
 mod story;
 
+use super::open::open_browser;
 use crate::args::{Args, DemoArgs};
 use crate::exit::CommandError;
 use crate::output::{self, Ink};
@@ -148,10 +149,4 @@ fn script(text: &str) -> Result<Script, CommandError> {
 
 fn at(path: &std::path::Path, source: std::io::Error) -> CommandError {
     CommandError::file(path.display(), source)
-}
-
-/// Opens the page, where there is somebody to see it; the address is on the terminal anyway.
-fn open_browser(url: &str) {
-    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let _ = Command::new(opener).arg(url).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
 }

@@ -5,33 +5,81 @@
 //! the configuration has for it.
 
 mod clients;
+mod edit;
+mod install;
 mod key;
+pub mod launch;
 
 use super::config::bad_config;
-use crate::args::Args;
+use super::open::reached;
+use crate::args::{Args, EnvArgs};
 use crate::configuration::{Question, load_to_look};
 use crate::exit::CommandError;
 use crate::output::{self, Cell, Column, Ink, Table, Tone};
 use clients::{CLIENTS, Client, Form, Guide, Value};
 use key::Key;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use throughline_gateway::config::keys::nearest;
 use throughline_gateway::config::{Config, Flags};
 use throughline_wire::json::Writer;
 
 /// Prints what the client is to be told; without a client, which ones are known.
-pub fn run(client: Option<&str>, listen: Option<&str>, args: &Args) -> Result<(), CommandError> {
-    let Some(name) = client else { return list(args.json) };
+pub fn run(asked: &EnvArgs, args: &Args) -> Result<(), CommandError> {
+    let Some(name) = asked.client.as_deref() else { return list(args.json) };
     let client = find(name)?;
-    let flags =
-        Flags { config: args.config.clone(), listen: listen.map(str::to_owned), data: args.data.clone() };
+    let flags = Flags { config: args.config.clone(), listen: asked.listen.clone(), data: args.data.clone() };
     let config = load_to_look(&flags, Question::Left).map_err(|errors| bad_config(&errors))?;
     let url = url(&config)?;
     let key = Key::of(&config);
-    let guide = (client.guide)(&clients::Gateway { url: &url, key: &key, models: models(&config) });
+    let gateway = clients::Gateway { url: &url, key: &key, models: models(&config) };
+    if asked.install {
+        return tell_installed(client, &install::install(client.name, &gateway)?, &key, args);
+    }
+    if asked.uninstall {
+        let changed = install::uninstall(client.name, &gateway)?;
+        return tell(client, &changed, "is as it was before", args);
+    }
+    let guide = (client.guide)(&gateway);
     let text =
         if args.json { as_json(client, &url, &key, &guide) } else { as_text(client, &url, &key, &guide) };
     output::print(&text)
+}
+
+fn tell_installed(
+    client: &Client,
+    changed: &install::Changed,
+    key: &Key,
+    args: &Args,
+) -> Result<(), CommandError> {
+    tell(client, changed, "leads through the gateway now", args)?;
+    if let (Some(export), false) = (key.export_for_files(), args.quiet) {
+        output::remark(&format!("before it is started: {export}"));
+    }
+    if !args.quiet {
+        output::remark(&format!("`throughline env {} --uninstall` takes it out again", client.name));
+    }
+    Ok(())
+}
+
+/// Says what was done to a client's configuration.
+fn tell(client: &Client, changed: &install::Changed, what: &str, args: &Args) -> Result<(), CommandError> {
+    let backup = changed.backup.as_ref().map(|path| path.display().to_string());
+    if args.json {
+        return output::print(&output::json_line(|writer| {
+            writer.begin_object();
+            writer.field_str("client", client.name);
+            writer.field_str("file", &changed.path.display().to_string());
+            match &backup {
+                Some(backup) => writer.field_str("backup", backup),
+                None => writer.field_null("backup"),
+            }
+            writer.end_object();
+        }));
+    }
+    output::print(&format!("{}: {} {what}\n", changed.path.display(), client.title))?;
+    if let (Some(backup), false) = (backup, args.quiet) {
+        output::remark(&format!("what was there before is in {backup}"));
+    }
+    Ok(())
 }
 
 fn list(json: bool) -> Result<(), CommandError> {
@@ -76,16 +124,10 @@ fn find(name: &str) -> Result<&'static Client, CommandError> {
 
 /// Returns the address of the gateway as a client on this machine reaches it.
 fn url(config: &Config) -> Result<String, CommandError> {
-    let mut address = config.listen;
+    let address = reached(config.listen);
     if address.port() == 0 {
         return Err(CommandError::bad_input("listen: the port is chosen anew with each start".to_owned())
             .hint("give it a port, or say `--listen` with the address that `serve` printed"));
-    }
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.ip() {
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        });
     }
     Ok(format!("http://{address}"))
 }

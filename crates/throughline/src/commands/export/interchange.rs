@@ -102,6 +102,10 @@ fn write_heading(writer: &mut Writer, heading: &Heading) {
     writer.field_str("identified", &heading.identified);
     optional(writer, "title", heading.title.as_ref());
     optional(writer, "backend", heading.backend.as_ref());
+    optional(writer, "project", heading.project.as_ref());
+    if let Some(parent) = &heading.parent {
+        writer.field_str("parent", parent.as_str());
+    }
 }
 
 fn write_place(writer: &mut Writer, kept: &Kept) {

@@ -3,7 +3,8 @@
 //! Exporting is a function of what is exported: the same branch has the same session id and goes into the same file,
 //! and a file that is there is not written again, since its agent may have gone on in it.
 
-mod interchange;
+mod html;
+pub mod interchange;
 
 use super::{history, import};
 use crate::args::{Args, ExportArgs, FormName};
@@ -16,6 +17,7 @@ use throughline_carry::{
     Agent, Fitted, Header, Told, file_name, fit, session_id, write_body, write_markdown, write_session,
 };
 use throughline_core::{Action, ConversationId, Dialect, Kind, Place, Report, Subject, Text};
+use throughline_gateway::config::Config;
 use throughline_gateway::view;
 use throughline_store::{Conversations, History, Kept, Moment, Which};
 use throughline_wire::json::{Document, Writer};
@@ -56,7 +58,8 @@ pub struct Installed {
 
 /// Exports a conversation.
 pub fn run(asked: &ExportArgs, args: &Args) -> Result<(), CommandError> {
-    let history = history::open_to_read(&history::configured(args)?)?;
+    let config = history::configured(args)?;
+    let history = history::open_to_read(&config)?;
     let id = history::wait(async { history::find(&*history, &asked.id).await })?;
     let agent = match asked.to {
         FormName::ClaudeCode => Agent::ClaudeCode,
@@ -68,7 +71,13 @@ pub fn run(asked: &ExportArgs, args: &Args) -> Result<(), CommandError> {
                     "--install and --cwd: only a session of an agent has these",
                 ));
             }
-            let text = document(&*history, &id, form, asked.model.as_deref(), args)?;
+            if asked.redact && form != FormName::Html {
+                return Err(CommandError::bad_input("--redact: only of --to html"));
+            }
+            let text = match form {
+                FormName::Html => page(&*history, &id, &config, asked.redact)?,
+                form => document(&*history, &id, form, asked.model.as_deref(), args)?,
+            };
             return deliver(&text, asked, args);
         }
     };
@@ -97,8 +106,12 @@ pub async fn read(history: &dyn History, id: &ConversationId) -> Result<Branch, 
     }
     let here = kept.iter().filter(|kept| kept.conversation == *id).count() as u64;
     let elsewhere = heading.as_ref().map_or(0, |heading| heading.entries.saturating_sub(here));
+    let project = heading.as_ref().and_then(|heading| heading.project.clone());
     let title = heading.and_then(|heading| heading.title).unwrap_or_else(|| id.as_str().into());
-    let cwd = directory(history, id).await?;
+    let cwd = match project {
+        Some(project) => Some(project),
+        None => directory(history, id).await?,
+    };
     let told = |(number, Kept { entry, at: Moment(at), .. })| Told { entry, at, number: Some(number) };
     let told = (0..).zip(kept).map(told).collect();
     Ok(Branch { title, cwd, told, seed, elsewhere })
@@ -270,6 +283,22 @@ fn of_entry(number: u32, told: &[Told]) -> String {
         Kind::Called(call) => format!("called {}", call.name),
         Kind::Said(said) => view::role_name(said.role).to_owned(),
         kind => view::kind_name(kind).to_owned(),
+    })
+}
+
+/// Writes a conversation as a page of its own.
+fn page(
+    history: &dyn History,
+    id: &ConversationId,
+    config: &Config,
+    redact: bool,
+) -> Result<String, CommandError> {
+    history::wait(async {
+        let heading = history.conversations(Conversations::One(id.clone())).await?.items.into_iter().next();
+        let heading = heading.ok_or_else(|| CommandError::no(format!("{id} is gone")))?;
+        let branch = told_once(view::latest_branch(history, id).await?);
+        let exchanges = view::exchanges(history, id).await?;
+        html::write(&heading, &branch, &exchanges, config, redact).map_err(CommandError::bad_input)
     })
 }
 

@@ -15,7 +15,7 @@ use throughline_carry::interchange::{EntryReader, ReadError, VERSION};
 use throughline_core::{ConversationId, Dialect, EntryId, Text, Usage};
 use throughline_store::{
     Attempt, Batch, CompactionStep, Exchange, ExchangeId, Extension, History, Moment, NewConversation,
-    ProviderEvent, ResponseMark, Scope, Setting, StepId, Which, Write,
+    PARENT, PROJECT, ProviderEvent, ResponseMark, Scope, Setting, StepId, Which, Write,
 };
 use throughline_wire::json::{DecodeError, Document, Node};
 
@@ -27,25 +27,9 @@ type Read<T> = Result<T, ReadError>;
 /// Imports a file.
 pub fn run(path: &Path, args: &Args) -> Result<(), CommandError> {
     let history = history::open(&history::configured(args)?)?;
-    let file = File::open(path).map_err(|source| failed(path, source))?;
-    let (name, size) = (stem(path), file.metadata().map_or(0, |facts| facts.len()));
-    let (id, new, entries) = history::wait(async {
-        let mut loader = Loader::new(&*history);
-        let (bar, mut read) = (Bar::new(!args.quiet, Unit::Bytes), 0);
-        for (number, line) in BufReader::new(file).lines().enumerate() {
-            bar.at(&name, read, size);
-            let line = line.map_err(|source| failed(path, source))?;
-            let at = |error: ReadError| {
-                CommandError::bad_input(format!("{}: line {}: {error}", path.display(), number + 1))
-            };
-            loader.line(&line).map_err(at)?;
-            read += line.len() as u64 + 1;
-            if loader.writes.len() >= WRITES_MAX {
-                loader.flush().await?;
-            }
-        }
-        loader.finish().await
-    })?;
+    let bar = Bar::new(!args.quiet, Unit::Bytes);
+    let (id, new, entries) = history::wait(load(&*history, path, &bar))?;
+    drop(bar);
     if args.json {
         let conversation = throughline_wire::json::quote(id.as_str());
         return output::print(&format!(
@@ -53,6 +37,31 @@ pub fn run(path: &Path, args: &Args) -> Result<(), CommandError> {
         ));
     }
     output::print(&format!("{id}  {new} new of {entries} entries\n"))
+}
+
+/// Loads a file, and returns which conversation it is, how many of its entries were new, and how many it has.
+pub async fn load(
+    history: &dyn History,
+    path: &Path,
+    bar: &Bar,
+) -> Result<(ConversationId, usize, usize), CommandError> {
+    let file = File::open(path).map_err(|source| failed(path, source))?;
+    let (name, size) = (stem(path), file.metadata().map_or(0, |facts| facts.len()));
+    let mut loader = Loader::new(history);
+    let mut read = 0;
+    for (number, line) in BufReader::new(file).lines().enumerate() {
+        bar.at(&name, read, size);
+        let line = line.map_err(|source| failed(path, source))?;
+        let at = |error: ReadError| {
+            CommandError::bad_input(format!("{}: line {}: {error}", path.display(), number + 1))
+        };
+        loader.line(&line).map_err(at)?;
+        read += line.len() as u64 + 1;
+        if loader.writes.len() >= WRITES_MAX {
+            loader.flush().await?;
+        }
+    }
+    loader.finish().await
 }
 
 struct Loader<'h> {
@@ -115,10 +124,12 @@ impl<'h> Loader<'h> {
             title: optional(node, "title")?,
             keys: Vec::new(),
         }));
-        if let Some(backend) = optional(node, "backend")? {
-            let scope = Scope::Conversation(id);
-            let (name, value) = (Text::from_static("backend"), Some(backend));
-            self.writes.push(Write::Setting(Setting { scope, name, value, at: updated }));
+        for name in ["backend", PROJECT, PARENT] {
+            if let Some(value) = optional(node, name)? {
+                let scope = Scope::Conversation(id.clone());
+                let (name, value) = (Text::from_static(name), Some(value));
+                self.writes.push(Write::Setting(Setting { scope, name, value, at: updated }));
+            }
         }
         Ok(())
     }

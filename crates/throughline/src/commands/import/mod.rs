@@ -17,9 +17,13 @@ use crate::exit::{CommandError, Failure};
 use crate::output::{self, Bar, Cell, Column, Ink, Table, Tone, Unit, counted, json_lines};
 use find::Found;
 use session::{Imported, Kind};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use throughline_carry::{Agent, Facts, Millis, iso};
+use throughline_core::{ConversationId, Text};
+use throughline_gateway::bill::Bill;
+use throughline_gateway::config::Config;
 use throughline_store::{History, Moment};
 use throughline_wire::json::Writer;
 
@@ -112,17 +116,32 @@ fn of_agents(
     import_all(&found, asked.all, args)
 }
 
+/// So many sessions are named one by one; of more, what they came to.
+const NAMED_MAX: usize = 10;
+
 /// Imports sessions. Of several, one that cannot be imported does not keep the others out.
 fn import_all(found: &[Found], all: bool, args: &Args) -> Result<(), CommandError> {
-    let history = history::open(&history::configured(args)?)?;
+    let config = history::configured(args)?;
+    let history = history::open(&config)?;
     let bar = Bar::new(!args.quiet, Unit::Bytes);
     let is_one = found.len() == 1 && !all;
+    let is_summed_up = found.len() > NAMED_MAX && !args.json && args.verbose == 0;
+    let total: u64 = found.iter().filter_map(|found| found.size).sum();
+    let (count, mut done) = (found.len(), 0);
+    let mut sum = Sum::default();
     let mut failed: u64 = 0;
     // A file that is empty yet is the beginning of a session.
-    for found in found.iter().filter(|found| is_one || found.size != Some(0)) {
+    for (number, found) in found.iter().enumerate().filter(|(_, found)| is_one || found.size != Some(0)) {
+        if !is_one {
+            bar.within(&format!("session {} of {count}", number + 1), done, total);
+        }
         let imported = quietly(&history, found, &bar);
-        bar.clear();
+        done += found.size.unwrap_or_default();
+        if !is_summed_up {
+            bar.clear();
+        }
         match imported {
+            Ok(imported) if is_summed_up => sum.add(&imported),
             Ok(Imported { conversation: None, source, .. }) if is_one => {
                 return Err(CommandError::no(format!("{source}: nothing was said in it")));
             }
@@ -134,12 +153,75 @@ fn import_all(found: &[Found], all: bool, args: &Args) -> Result<(), CommandErro
             }
         }
     }
+    bar.clear();
+    if is_summed_up {
+        output::print(&sum.told(&config))?;
+    }
     match failed {
         0 => Ok(()),
         _ => Err(CommandError::no(format!(
             "{} could not be imported; the others were",
             counted(failed, "session", "sessions")
         ))),
+    }
+}
+
+/// What many sessions came to.
+#[derive(Default)]
+struct Sum {
+    sessions: u64,
+    sub_agents: u64,
+    empty: u64,
+    flaws: u64,
+    new_entries: u64,
+    calls: u64,
+    projects: BTreeSet<Text>,
+    used: Bill,
+}
+
+impl Sum {
+    fn add(&mut self, imported: &Imported) {
+        self.flaws += imported.flaws.len() as u64;
+        if imported.conversation.is_none() {
+            self.empty += 1;
+            return;
+        }
+        let is_sub_agent = imported.facts.parent.is_some();
+        self.sessions += u64::from(!is_sub_agent);
+        self.sub_agents += u64::from(is_sub_agent) + imported.sub_agents.len() as u64;
+        self.new_entries += imported.new_entries as u64;
+        self.calls += imported.facts.calls;
+        self.projects.extend(imported.facts.cwd.clone());
+        self.used.merge(&imported.used);
+    }
+
+    fn told(&self, config: &Config) -> String {
+        let mut text = format!(
+            "{}, {}, in {}: {}, {}\n",
+            counted(self.sessions, "session", "sessions"),
+            counted(self.sub_agents, "sub-agent", "sub-agents"),
+            counted(self.projects.len() as u64, "project", "projects"),
+            counted(self.new_entries, "new entry", "new entries"),
+            counted(self.calls, "call", "calls"),
+        );
+        if let Some(used) = self.used.total() {
+            let known = self.used.cost_known(config);
+            let cost = if known > 0.0 {
+                format!(", {} at list prices", output::money(known))
+            } else {
+                String::new()
+            };
+            let (input, out) = (output::count(used.input), output::count(used.output));
+            text.push_str(&format!("{input} tokens in, {out} out{cost}\n"));
+        }
+        if self.empty > 0 {
+            text.push_str(&format!("{} with nothing said\n", counted(self.empty, "session", "sessions")));
+        }
+        if self.flaws > 0 {
+            let flaws = counted(self.flaws, "line or part", "lines or parts");
+            text.push_str(&format!("{flaws} could not be read and were left out; -v names each\n"));
+        }
+        text
     }
 }
 
@@ -218,7 +300,7 @@ fn list(agents: &[Agent], asked: &ImportArgs, args: &Args) -> Result<(), Command
 
 fn row(listed: &Listed, ink: &Ink) -> [Cell; 8] {
     let facts = &listed.facts;
-    let text = |text: &Option<throughline_core::Text>| Cell::from(text.as_deref().unwrap_or("-"));
+    let text = |text: &Option<Text>| Cell::from(text.as_deref().unwrap_or("-"));
     [
         listed.agent.to_string().into(),
         Cell::new(Tone::Bold, facts.id.as_deref().unwrap_or("-")),
@@ -291,6 +373,11 @@ fn report(from: &str, imported: &Imported, args: &Args) -> Result<(), CommandErr
         writer.field_str("from", from);
         write_facts(&mut writer, &imported.facts);
         writer.field_uint("new_entries", imported.new_entries as u64);
+        if let Some(used) = imported.used.total() {
+            writer.field_uint("input_tokens", used.input);
+            writer.field_uint("cached_tokens", used.cache_read);
+            writer.field_uint("output_tokens", used.output);
+        }
         writer.key("damaged");
         writer.begin_array();
         imported.flaws.iter().filter_map(flaw::Flaw::line).for_each(|number| writer.uint(number));
@@ -311,6 +398,12 @@ fn report(from: &str, imported: &Imported, args: &Args) -> Result<(), CommandErr
     let calls = counted(facts.calls, "call", "calls");
     let results = counted(facts.results, "result", "results");
     output::print(&format!("{conversation}  {new}; {from}: {turns}, {calls}, {results}\n"))
+}
+
+/// Brings back a conversation that was written in our own form.
+pub async fn restore(history: &dyn History, path: &Path) -> Result<ConversationId, CommandError> {
+    let (id, ..) = interchange::load(history, path, &Bar::new(false, Unit::Bytes)).await?;
+    Ok(id)
 }
 
 /// Imports one session and says nothing.

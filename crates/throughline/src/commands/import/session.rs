@@ -15,6 +15,7 @@ use throughline_carry::{
     Agent, Contents, Damage, Facts, Millis, Piece, SessionReader, read_body, read_document,
 };
 use throughline_core::{ConversationId, Dialect, Text};
+use throughline_gateway::bill::Bill;
 use throughline_store::History;
 use throughline_wire::json::Document;
 
@@ -34,6 +35,8 @@ pub struct Imported {
     pub facts: Facts,
     /// How many entries were not there before.
     pub new_entries: usize,
+    /// The tokens that its answers took.
+    pub used: Bill,
     /// What could not be read as it is.
     pub flaws: Vec<Flaw>,
 }
@@ -196,15 +199,23 @@ async fn whole(history: Arc<dyn History>, origin: Origin, read: Whole) -> Result
 async fn finished(importer: Importer, facts: Facts, source: String) -> Result<Imported, CommandError> {
     let conversation = importer.conversation(None);
     let sub_agents = importer.conversations().filter(|id| **id != conversation).cloned().collect();
-    let new_entries = importer.finish(&facts).await?;
+    let (new_entries, used) = importer.finish(&facts).await?;
     let conversation = Some(conversation);
-    Ok(Imported { conversation, sub_agents, source, facts, new_entries, flaws: Vec::new() })
+    Ok(Imported { conversation, sub_agents, source, facts, new_entries, used, flaws: Vec::new() })
 }
 
 impl Imported {
     /// Returns what comes of a session in which nothing was said.
-    const fn nothing(facts: Facts, source: String) -> Self {
-        Self { conversation: None, sub_agents: Vec::new(), source, facts, new_entries: 0, flaws: Vec::new() }
+    fn nothing(facts: Facts, source: String) -> Self {
+        Self {
+            conversation: None,
+            sub_agents: Vec::new(),
+            source,
+            facts,
+            new_entries: 0,
+            used: Bill::default(),
+            flaws: Vec::new(),
+        }
     }
 }
 

@@ -8,11 +8,12 @@
 use crate::exit::CommandError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use throughline_carry::{Agent, Facts, Millis, Piece, iso};
+use throughline_carry::{Agent, Answered, Facts, Millis, Piece, iso};
 use throughline_core::{ConversationId, Dialect, Entry, EntryId, Role, Text};
+use throughline_gateway::bill::Bill;
 use throughline_store::{
-    Batch, Exchange, ExchangeId, Exchanges, Extension, History, Moment, NewConversation, ProviderEvent,
-    Which, Write,
+    Attempt, Batch, Exchange, ExchangeId, Exchanges, Extension, History, Moment, NewConversation, PARENT,
+    PROJECT, ProviderEvent, Scope, Setting, Which, Write,
 };
 use throughline_wire::json::Writer;
 
@@ -47,7 +48,10 @@ pub struct Importer {
     writes: Vec<Write>,
     bytes: usize,
     stretch: Option<Stretch>,
+    /// The answer whose pieces come now.
+    answer: Option<Exchange>,
     new_entries: usize,
+    used: Bill,
 }
 
 /// The exchange that takes the lines of a stretch.
@@ -90,7 +94,9 @@ impl Importer {
             writes: Vec::new(),
             bytes: 0,
             stretch: None,
+            answer: None,
             new_entries: 0,
+            used: Bill::default(),
         }
     }
 
@@ -138,23 +144,113 @@ impl Importer {
         let parent = piece.behind.and_then(|spot| self.spots.get(spot.0 as usize)).cloned();
         // A sub-agent that was begun out of a conversation is one of its own.
         let parent = parent.filter(|(of, _)| *of == conversation).map(|(_, entry)| entry);
-        let mut extension = Extension::new(conversation.clone(), parent, Moment(at));
-        if let Some(stretch) =
-            self.stretch.as_ref().filter(|stretch| stretch.exchange.conversation == conversation)
-        {
-            extension = extension.of_exchange(stretch.exchange.id.clone());
+        let mut extension = Extension::new(conversation.clone(), parent.clone(), Moment(at));
+        let stretch = self.stretch.as_ref().filter(|stretch| stretch.exchange.conversation == conversation);
+        let stretch = stretch.map(|stretch| stretch.exchange.id.clone());
+        let exchange = match &piece.answered {
+            Some(answered) => Some(self.answer_id(answered)),
+            None => stretch,
+        };
+        if let Some(exchange) = exchange {
+            extension = extension.of_exchange(exchange);
         }
         extension.extend(&piece.entries);
-        self.spots.extend(extension.tip().map(|tip| (conversation, tip)));
-        self.writes.push(Write::Entries(extension));
+        let tip = extension.tip();
+        if let Some(answered) = &piece.answered {
+            self.answer(answered, &conversation, parent, tip.clone(), at, facts);
+        }
+        self.spots.extend(tip.map(|tip| (conversation, tip)));
+        if !extension.is_empty() {
+            self.writes.push(Write::Entries(extension));
+        }
         if self.bytes >= BATCH_BYTES {
             self.flush(facts).await?;
         }
         Ok(())
     }
 
-    /// Writes what is left, and returns how many entries were new.
-    pub async fn finish(mut self, facts: &Facts) -> Result<usize, CommandError> {
+    fn answer_id(&self, answered: &Answered) -> ExchangeId {
+        ExchangeId::new(format!("imp_{}_{}", self.session, answered.id))
+    }
+
+    /// Notes what an answer took, as an exchange of its own. What a piece of it adds takes the place of what was said before.
+    fn answer(
+        &mut self,
+        answered: &Answered,
+        conversation: &ConversationId,
+        before: Option<EntryId>,
+        after: Option<EntryId>,
+        at: Millis,
+        facts: &Facts,
+    ) {
+        let id = self.answer_id(answered);
+        let begun = match self.answer.take() {
+            Some(begun) if begun.id == id => begun,
+            other => {
+                self.count(other);
+                let dialect = self.origin.dialect();
+                let begun = Exchange::begun(id, conversation.clone(), dialect, Moment(at));
+                Exchange { before, client: Some(self.client(facts)), ..begun }
+            }
+        };
+        let model = answered.model.clone().or_else(|| facts.model.clone());
+        let exchange = Exchange {
+            after,
+            asked_model: model.clone(),
+            ended: Some(Moment(at)),
+            ending: Some(Text::from_static(if answered.failure.is_some() { "failed" } else { "end_turn" })),
+            usage: answered.usage,
+            attempts: vec![Attempt {
+                backend: Text::from_static(self.origin.name()),
+                dialect: self.origin.dialect(),
+                model,
+                strategy: None,
+                report: None,
+                started: begun.started,
+                ended: Some(Moment(at)),
+                status: None,
+                failure: answered.failure.clone(),
+                compaction: None,
+            }],
+            ..begun
+        };
+        self.writes.push(Write::Exchange(Box::new(exchange.clone())));
+        self.answer = Some(exchange);
+    }
+
+    /// Adds up what an answer took.
+    fn count(&mut self, answer: Option<Exchange>) {
+        let Some(exchange) = answer else { return };
+        if let Some((usage, attempt)) = exchange.usage.zip(exchange.attempts.first()) {
+            self.used.add(&attempt.backend, attempt.model.as_ref(), usage);
+        }
+    }
+
+    fn client(&self, facts: &Facts) -> Text {
+        let version = facts.version.as_deref().unwrap_or_default();
+        format!("{} {version}", self.origin.name()).trim_end().into()
+    }
+
+    /// Returns the writes that describe the conversations: where they work, and whose sub-agents they are.
+    fn described(&self, facts: &Facts) -> Vec<Write> {
+        let own = self.conversation(None);
+        let parent = facts.parent.as_ref().map(|parent| format!("conv_{parent}"));
+        let at = Moment(facts.updated.unwrap_or(self.at));
+        let setting = |id: &ConversationId, name: &'static str, value: Text| {
+            let scope = Scope::Conversation(id.clone());
+            Write::Setting(Setting { scope, name: Text::from_static(name), value: Some(value), at })
+        };
+        let mut writes = Vec::new();
+        for id in &self.begun {
+            writes.extend(facts.cwd.clone().map(|cwd| setting(id, PROJECT, cwd)));
+            let parent = if *id == own { parent.clone() } else { Some(own.to_string()) };
+            writes.extend(parent.map(|parent| setting(id, PARENT, parent.into())));
+        }
+        writes
+    }
+
+    /// Writes what is left, and returns how many entries were new, and the tokens of all answers.
+    pub async fn finish(mut self, facts: &Facts) -> Result<(usize, Bill), CommandError> {
         let id = self.conversation(None);
         if self.begun.contains(&id) {
             let at = Moment(facts.updated.unwrap_or(self.at));
@@ -162,8 +258,11 @@ impl Importer {
             let new = NewConversation { id, at, identified: self.identified(), title, keys: Vec::new() };
             self.writes.push(Write::Conversation(new));
         }
+        self.writes.extend(self.described(facts));
+        let last = self.answer.take();
+        self.count(last);
         self.flush(facts).await?;
-        Ok(self.new_entries)
+        Ok((self.new_entries, self.used))
     }
 
     fn identified(&self) -> Text {
@@ -194,22 +293,12 @@ impl Importer {
             Some(_) => self.history.recording(id.clone(), Which::Events).await?.events.len(),
             None => 0,
         };
-        let version = facts.version.as_deref().unwrap_or_default();
+        let started = Moment(facts.started.unwrap_or(self.at));
         let exchange = there.unwrap_or_else(|| Exchange {
-            id,
-            conversation: conversation.clone(),
-            before: None,
-            after: None,
-            dialect: self.origin.dialect(),
-            client: Some(format!("{} {version}", self.origin.name()).trim_end().into()),
-            asked_model: None,
-            started: Moment(facts.started.unwrap_or(self.at)),
+            client: Some(self.client(facts)),
             ended: Some(Moment(facts.updated.unwrap_or(self.at))),
             ending: Some(Text::from_static("imported")),
-            status: None,
-            usage: None,
-            attempts: Vec::new(),
-            response: None,
+            ..Exchange::begun(id, conversation.clone(), self.origin.dialect(), started)
         });
         self.begin(&conversation, facts.started.unwrap_or(self.at));
         let from = ProviderEvent {

@@ -140,7 +140,7 @@ pub fn about(call: &Call) -> String {
     let document = Document::parse(text.as_str()).ok();
     let named = document.as_ref().and_then(|document| {
         let root = document.root();
-        let names = ["command", "path", "file_path", "pattern", "query", "name", "cmd"];
+        let names = ["command", "cmd", "pattern", "query", "path", "file_path", "url", "description", "name"];
         names.iter().find_map(|name| root.field(name)?.as_text())
     });
     let about = named.as_ref().unwrap_or(text);

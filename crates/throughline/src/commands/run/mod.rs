@@ -13,6 +13,7 @@ mod typed;
 use crate::args::{Args, ChatArgs, RunArgs};
 use crate::exit::CommandError;
 use crate::{output, signals};
+pub use face::about;
 pub use session::{CONFINED_SHELL, shell};
 
 use console::Console;

@@ -4,27 +4,87 @@
 //! `sent` every exchange. With `--json` each view is JSON Lines.
 
 mod sent;
+mod talk;
 
 use super::history;
-use crate::args::{Args, View};
+use crate::args::{Args, ShowArgs, View};
 use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
-use throughline_core::{ConversationId, EntryId, Handover, Kind, Role, Said, Text, Thought};
-use throughline_gateway::turn::compose;
+use crate::signals;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use talk::{Talk, handover_line};
+use throughline_core::{ConversationId, EntryId, Handover, Kind, Text, Thought};
 use throughline_gateway::view::{self, Pair, Tools};
-use throughline_store::{Conversations, Entries, History, Kept};
+use throughline_store::{Conversations, Entries, Exchange, History, Kept};
+
+/// How often it is looked whether something was added.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Prints a conversation.
-pub fn run(typed: &str, wanted: View, args: &Args) -> Result<(), CommandError> {
+pub fn run(asked: &ShowArgs, args: &Args) -> Result<(), CommandError> {
     let history = history::open_to_read(&history::configured(args)?)?;
     let ink = Ink::of_stdout();
+    let id = history::wait(async { history::find(&*history, &asked.id).await })?;
+    if asked.follow {
+        return follow(&*history, &id, args.json, &ink);
+    }
     let text = history::wait(async {
-        let id = history::find(&*history, typed).await?;
-        let body = body(&*history, &id, wanted, args.json, &ink).await?;
+        if let Some(number) = asked.exchange {
+            return sent::one(&*history, &id, number, args.json, &ink).await;
+        }
+        let body = body(&*history, &id, asked.view, args.json, &ink).await?;
         let heading = if args.json { String::new() } else { heading(&*history, &id, &ink).await? };
         Ok(heading + &body)
     })?;
     output::page(&text, args)
+}
+
+/// Prints a conversation and what is added to it, until somebody stops it.
+fn follow(history: &dyn History, id: &ConversationId, json: bool, ink: &Ink) -> Result<(), CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CommandError::file("the runtime", source))?;
+    runtime.block_on(async {
+        let mut stopped = Box::pin(signals::stop());
+        if !json {
+            output::print(&heading(history, id, ink).await?)?;
+        }
+        let (mut shown, mut written) = (Talk::default(), BTreeSet::new());
+        let mut before = None;
+        loop {
+            let now = state(history, id).await?;
+            if before.as_ref() != Some(&now) {
+                let branch = view::latest_branch(history, id).await?;
+                let text = match json {
+                    true => {
+                        let fresh: Vec<&Kept> =
+                            branch.iter().filter(|kept| written.insert(kept.id.clone())).collect();
+                        json_lines(&fresh, |writer, kept| view::write_entry(writer, kept, None))
+                    }
+                    false => shown.next(&branch, &view::exchanges(history, id).await?, ink),
+                };
+                output::print(&text)?;
+                before = Some(now);
+            }
+            tokio::select! {
+                () = &mut stopped => return Ok(()),
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    })
+}
+
+/// Returns what is different once something was added: how much there is, and how the latest exchange stands.
+async fn state(
+    history: &dyn History,
+    id: &ConversationId,
+) -> Result<Option<(u64, u64, Option<Text>)>, CommandError> {
+    let page = view::list(history, Conversations::One(id.clone())).await?;
+    let listed = page.items.into_iter().next();
+    Ok(listed.map(|listed| {
+        let ending = listed.latest.and_then(|latest| latest.ending);
+        (listed.heading.entries, listed.heading.exchanges, ending)
+    }))
 }
 
 async fn body(
@@ -42,13 +102,13 @@ async fn body(
     Ok(match (wanted, json) {
         (View::Pairs, true) => json_lines(&view::pairs(&kept), view::write_pair),
         (View::Pairs, false) => view::pairs(&kept).iter().map(|pair| pair_shown(pair, ink)).collect(),
-        (View::Talk, true) => json_lines(&talk(&kept), |writer, kept| view::write_entry(writer, kept, None)),
-        (View::Talk, false) => talk(&kept).iter().map(|kept| said(kept, ink)).collect(),
+        (View::Talk, true) => json_lines(&said(&kept), |writer, kept| view::write_entry(writer, kept, None)),
+        (View::Talk, false) => Talk::default().next(&kept, &view::exchanges(history, id).await?, ink),
         (_, true) => {
             let tools = Tools::of(&kept);
             json_lines(&kept, |writer, kept| view::write_entry(writer, kept, tools.exit_code(&kept.entry)))
         }
-        (_, false) => full(&kept, ink),
+        (_, false) => full(&kept, &view::exchanges(history, id).await?, ink),
     })
 }
 
@@ -63,29 +123,15 @@ async fn heading(history: &dyn History, id: &ConversationId, ink: &Ink) -> Resul
     Ok(format!("{title}\n{}\n\n", ink.dim(&facts)))
 }
 
-/// Returns what user and model said to each other, and where another model took over; the operator's words are in
-/// the full view.
-fn talk(branch: &[Kept]) -> Vec<&Kept> {
-    let is_talk = |kept: &&Kept| {
-        // What a composing model is told stands in the user's role, and is not the user's.
-        let is_ours = |said: &Said| view::text_of(&said.parts).starts_with(compose::TAG);
-        let said = kept.entry.as_said().filter(|said| !is_ours(said));
-        matches!(said.map(|said| said.role), Some(Role::User | Role::Assistant))
-            || matches!(kept.entry.kind, Kind::HandedOver(_))
+/// Returns what user and model said to each other, and where another model took over.
+fn said(branch: &[Kept]) -> Vec<&Kept> {
+    let is_said = |kept: &&Kept| {
+        kept.entry.as_said().is_some_and(talk::is_talk) || matches!(kept.entry.kind, Kind::HandedOver(_))
     };
-    branch.iter().filter(is_talk).collect()
+    branch.iter().filter(is_said).collect()
 }
 
-fn said(kept: &Kept, ink: &Ink) -> String {
-    if let Kind::HandedOver(handover) = &kept.entry.kind {
-        return format!("{}\n\n", ink.dim(&ink.tame(&format!("-- handed over {}", handover_line(handover)))));
-    }
-    let Some(said) = kept.entry.as_said() else { return String::new() };
-    let role = ink.bold(view::role_name(said.role));
-    format!("{role}\n{}\n", ink.block(&view::text_of(&said.parts)))
-}
-
-fn full(kept: &[Kept], ink: &Ink) -> String {
+fn full(kept: &[Kept], exchanges: &[Exchange], ink: &Ink) -> String {
     let mut text = String::new();
     let mut before = None;
     let tools = Tools::of(kept);
@@ -95,6 +141,10 @@ fn full(kept: &[Kept], ink: &Ink) -> String {
             text.push_str(&format!("{}\n", ink.dim(&format!("-- a branch, behind {parent}"))));
         }
         text.push_str(&entry_shown(each, tools.exit_code(&each.entry), ink));
+        let failed = exchanges.iter().filter(|exchange| exchange.before.as_ref() == Some(&each.id));
+        for failure in failed.filter_map(view::failure_of) {
+            text.push_str(&format!("{}\n\n", ink.bad(&ink.tame(&format!("✗ {}", failure.line())))));
+        }
         before = Some(&each.id);
     }
     text
@@ -129,14 +179,6 @@ fn entry_shown(kept: &Kept, exit_code: Option<i32>, ink: &Ink) -> String {
     let at = output::seconds(kept.at);
     let facts = ink.dim(&ink.tame(&format!("{at}  {}{}", kept.id, origin.unwrap_or_default())));
     format!("{label}  {facts}\n{}\n", ink.block(&content))
-}
-
-/// Says in a line who took over from whom, by what and why.
-fn handover_line(handover: &Handover) -> String {
-    let from = handover.from.as_ref().map(|from| format!("from {}/{} ", from.backend, from.model));
-    let to = format!("to {}/{}", handover.to.backend, handover.to.model);
-    let mode = if handover.brief.is_some() { "with a brief" } else { "natively" };
-    format!("{}{to} {mode} ({}: {})", from.unwrap_or_default(), handover.by, handover.reason)
 }
 
 fn handover_text(handover: &Handover) -> String {

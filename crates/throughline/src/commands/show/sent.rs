@@ -7,24 +7,65 @@ use throughline_gateway::view;
 use throughline_store::{Attempt, Exchange, History, Recording, Which};
 use throughline_wire::json::{Document, Node};
 
-/// Shows all exchanges, the earliest first.
+/// How many bytes of bodies are shown at most; of more than that, the latest.
+const BODY_BYTES_MAX: usize = 4 << 20;
+
+/// Shows all exchanges, the earliest first. Of the bodies no more is shown than fits on a few screens of a program.
 pub async fn shown(
     history: &dyn History,
     id: &ConversationId,
     json: bool,
     ink: &Ink,
 ) -> Result<String, CommandError> {
-    let mut text = String::new();
-    for (number, exchange) in (1..).zip(view::exchanges(history, id).await?) {
-        let recording = history.recording(exchange.id.clone(), Which::Sent).await?;
-        if json {
-            let write = |writer: &mut _, each: &Exchange| view::write_exchange(writer, each, &recording.sent);
-            text.push_str(&json_lines(std::slice::from_ref(&exchange), write));
-        } else {
-            text.push_str(&exchange_shown(number, &exchange, &recording, ink));
+    let exchanges = view::exchanges(history, id).await?;
+    let mut texts = Vec::with_capacity(exchanges.len());
+    let mut room = BODY_BYTES_MAX;
+    for (at, exchange) in exchanges.iter().enumerate().rev() {
+        let mut recording = Recording::default();
+        if room > 0 {
+            recording = history.recording(exchange.id.clone(), Which::Sent).await?;
+            let bytes: usize = recording.sent.iter().map(|(_, body)| body.len()).sum();
+            // The latest one is shown whatever its size.
+            if bytes > room && at + 1 != exchanges.len() {
+                recording = Recording::default();
+            }
+            room = room.saturating_sub(bytes);
         }
+        texts.push(text(at + 1, exchange, &recording, json, ink));
     }
-    Ok(text)
+    texts.reverse();
+    Ok(texts.concat())
+}
+
+/// Shows one exchange, counted from 1; from the last one backwards, if the number is negative.
+pub async fn one(
+    history: &dyn History,
+    id: &ConversationId,
+    number: i64,
+    json: bool,
+    ink: &Ink,
+) -> Result<String, CommandError> {
+    let exchanges = view::exchanges(history, id).await?;
+    let count = i64::try_from(exchanges.len()).unwrap_or(i64::MAX);
+    let place = if number < 0 { count + number } else { number - 1 };
+    let at = usize::try_from(place).ok().filter(|at| *at < exchanges.len());
+    let Some(at) = at else {
+        let there = output::counted(exchanges.len() as u64, "exchange", "exchanges");
+        return Err(CommandError::no(format!(
+            "--exchange: the conversation has {there}, and no number {number}"
+        )));
+    };
+    let exchange = &exchanges[at];
+    let recording = history.recording(exchange.id.clone(), Which::Sent).await?;
+    Ok(text(at + 1, exchange, &recording, json, ink))
+}
+
+fn text(number: usize, exchange: &Exchange, recording: &Recording, json: bool, ink: &Ink) -> String {
+    if json {
+        let write = |writer: &mut _, each: &Exchange| view::write_exchange(writer, each, &recording.sent);
+        return json_lines(std::slice::from_ref(exchange), write);
+    }
+    exchange_shown(number, exchange, recording, ink)
 }
 
 fn exchange_shown(number: usize, exchange: &Exchange, recording: &Recording, ink: &Ink) -> String {
@@ -35,9 +76,16 @@ fn exchange_shown(number: usize, exchange: &Exchange, recording: &Recording, ink
     let ending = exchange.ending.as_deref().unwrap_or("under way");
     let facts = format!("{}  {started}  {} asked for {asked} by {client}", exchange.id, exchange.dialect);
     let mut text = format!("{title}  {ending}  {}\n", ink.dim(&ink.tame(&facts)));
+    if let Some(failure) = view::failure_of(exchange) {
+        text.push_str(&format!("  {}\n", ink.bad(&ink.tame(&format!("✗ {}", failure.line())))));
+    }
     for (at, attempt) in (0_u32..).zip(&exchange.attempts) {
         let body = recording.sent.iter().find(|(number, _)| *number == at).map(|(_, body)| &**body);
         text.push_str(&attempt_shown(at + 1, attempt, body, ink));
+        if body.is_none() {
+            let hint = format!("  (the body is not shown; --exchange {number} shows it if it was kept)\n");
+            text.push_str(&ink.dim(&hint));
+        }
     }
     text.push('\n');
     text
@@ -60,9 +108,12 @@ fn attempt_shown(number: u32, attempt: &Attempt, body: Option<&[u8]>, ink: &Ink)
         took.unwrap_or_default()
     );
     attempt.report.iter().for_each(|report| text.push_str(&changes_shown(attempt, report, ink)));
-    match body {
-        Some(body) => text.push_str(&format!("{}\n", ink.tame(&String::from_utf8_lossy(body)))),
-        None => text.push_str("  (the body was not kept)\n"),
+    if let Some(body) = body {
+        text.push_str(&format!(
+            "{}
+",
+            ink.tame(&String::from_utf8_lossy(body))
+        ));
     }
     text
 }
