@@ -5,7 +5,7 @@ import { brief, count, isBad, money } from "./words.js";
 
 /** What an exchange's prompt took: read from the provider's cache, sent anew, and left out. */
 export function sizes(exchange) {
-  const plan = exchange.attempts.at(-1)?.report?.plan;
+  const plan = exchange.attempts.at(-1)?.plan;
   const cached = exchange.usage?.cache_read ?? 0;
   const input = exchange.usage?.input ?? plan?.tokens_after ?? 0;
   return { cached, fresh: Math.max(0, input - cached), cut: plan ? Math.max(0, plan.tokens_before - plan.tokens_after) : 0 };

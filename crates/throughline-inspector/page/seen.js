@@ -89,7 +89,7 @@ function folded(rows, only, unfolded) {
 function Head({ exchange }) {
   const last = exchange.attempts.at(-1);
   if (!last) return null;
-  const plan = last.report?.plan;
+  const plan = last.plan;
   return html`<p class="summary"><b>${last.backend}</b><span class="dim">${last.dialect}${last.model ? `, ${last.model}` : ""}</span>
     ${last.strategy && html`<span class="chip" title=${`strategy: ${last.strategy}`}>${strategies[last.strategy] ?? last.strategy}</span>`}
     ${plan && plan.tokens_after < plan.tokens_before && html`<span class="chip shortened">cut from ${count(plan.tokens_before)} to ${count(plan.tokens_after)} tokens</span>`}

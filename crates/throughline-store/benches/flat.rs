@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use throughline_core::{ConversationId, Dialect, Entry, Role};
 use throughline_store::{
-    Batch, Chain, Exchange, ExchangeId, Extension, History, Locate, Moment, NewConversation, Postgres,
-    PostgresOptions, ProviderEvent, Sqlite, SqliteOptions, Write, chains,
+    Batch, Chain, DocumentKind, Exchange, ExchangeId, Extension, History, Locate, Moment, NewConversation,
+    Postgres, PostgresOptions, ProviderEvent, Sqlite, SqliteOptions, Write, chains,
 };
 
 const FEW: usize = 10;
@@ -139,7 +139,12 @@ fn exchange(n: usize) -> [Vec<Write>; 2] {
     let ended = Exchange { ended: Some(at), after: answered.tip(), ..begun.clone() };
     let said = |kind: &str| format!("{{\"{kind}\":\"{} of a history\"}}", n.wrapping_mul(0x9e37_79b9));
     let event = |part: usize| ProviderEvent { at, name: None, data: said(&format!("delta{part}")).into() };
-    let sent = Write::Sent { exchange: id.clone(), attempt: 0, body: said("messages").into() };
+    let sent = Write::Document {
+        kind: DocumentKind::Sent,
+        exchange: id.clone(),
+        attempt: 0,
+        body: said("messages").into(),
+    };
     let events = Write::Events { exchange: id.clone(), attempt: 0, events: (0..4).map(event).collect() };
     [
         vec![Write::Conversation(new), Write::Exchange(begun.into()), Write::Entries(asked), sent],

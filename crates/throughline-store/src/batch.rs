@@ -6,7 +6,9 @@ use throughline_core::{ConversationId, Entry, EntryId, Place, Text};
 use crate::chain::Saying;
 use crate::digest::{Digest, Digester, Domain};
 use crate::record::{Encoded, LastEnvelope, encode};
-use crate::{CompactionStep, Exchange, ExchangeId, KeptKind, Learned, Moment, ProviderEvent, Setting};
+use crate::{
+    CompactionStep, DocumentKind, Exchange, ExchangeId, KeptKind, Learned, Moment, ProviderEvent, Setting,
+};
 
 /// Writes that take effect together, in their order.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +41,16 @@ pub enum Write {
     /// Begins an exchange, or brings it up to date. Attempts are told apart by their number, and those
     /// that are not mentioned again stay.
     Exchange(Box<Exchange>),
-    /// The request of an attempt, exactly as it was sent.
-    Sent {
+    /// A document of an attempt, in place of an earlier one of that kind. It costs what is new in it, compared with those of
+    /// its kind before it in the conversation.
+    Document {
         /// The exchange, which must be there.
         exchange: ExchangeId,
         /// The number of the attempt, from 0.
         attempt: u32,
-        /// The body.
+        /// What kind of document it is.
+        kind: DocumentKind,
+        /// What it says, to the byte.
         body: Bytes,
     },
     /// Further events of an attempt, behind those that are there.

@@ -6,7 +6,8 @@
 //! is an economy: a request with nothing at hand is based on the latest in the database, and one without any is
 //! stored whole.
 //!
-//! Stores differ in what they call a conversation (`C`), and a request or a record (`K`).
+//! What holds for requests holds for every document of an attempt: each kind is compared with its own. Stores differ in
+//! what they call the line of documents of a kind in a conversation (`C`), and a document or a record (`K`).
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -60,7 +60,7 @@ impl<'b, P: Present> Check<'b, P> {
     fn write(&mut self, write: &'b Write) -> Result<(), StoreError> {
         match write {
             Write::Exchange(exchange) => self.conversation(&exchange.conversation),
-            Write::Sent { exchange: id, .. } | Write::Events { exchange: id, .. } => self.exchange(id),
+            Write::Document { exchange: id, .. } | Write::Events { exchange: id, .. } => self.exchange(id),
             Write::Answer { exchange: id, .. } => self.exchange(id),
             Write::Compaction(step) => {
                 self.exchange(&step.id.exchange)?;

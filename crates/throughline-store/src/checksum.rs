@@ -12,9 +12,12 @@ use throughline_core::{ConversationId, EntryId, Text, Usage};
 use crate::bodies::Differs;
 use crate::digest::{Digest, Digester, Domain};
 use crate::pack::Packed;
-use crate::tags::{dialect_tag, kind_tag};
+use crate::tags::{dialect_tag, document_tag, kind_tag};
 use crate::upkeep::{Cell, Table};
-use crate::{Attempt, Chain, CompactionStep, Exchange, ExchangeId, Learned, NewConversation, Scope, Setting};
+use crate::{
+    Attempt, Chain, CompactionStep, DocumentKind, Exchange, ExchangeId, Learned, NewConversation, Scope,
+    Setting,
+};
 
 /// What stands in a column.
 #[derive(Clone, Copy, Debug)]
@@ -226,13 +229,17 @@ pub(crate) fn attempt_checksum(exchange: &ExchangeId, place: i64, attempt: &Atte
             Field::Number(dialect_tag(attempt.dialect)),
             text(&attempt.model),
             text(&attempt.strategy),
-            text(&attempt.report),
             Field::Number(attempt.started.0),
             number(attempt.ended.map(|at| at.0)),
             number(attempt.status.map(i64::from)),
             text(&attempt.failure),
             attempt.compaction.as_ref().map_or(Field::Nothing, |step| Field::Text(step.exchange.as_str())),
             number(attempt.compaction.as_ref().map(|step| step.attempt.into())),
+            number(attempt.plan.map(|plan| plan.before.cast_signed())),
+            number(attempt.plan.map(|plan| plan.after.cast_signed())),
+            number(attempt.plan.map(|plan| plan.tools.cast_signed())),
+            text(&attempt.continues),
+            text(&attempt.recall),
         ],
     )
 }
@@ -266,10 +273,20 @@ pub(crate) fn body_checksum<K>(
     )
 }
 
-pub(crate) fn sent_checksum(exchange: &ExchangeId, attempt: u32, body: Digest) -> i64 {
+pub(crate) fn document_checksum(
+    exchange: &ExchangeId,
+    attempt: u32,
+    kind: DocumentKind,
+    body: Digest,
+) -> i64 {
     row_checksum(
-        "sent",
-        &[Field::Text(exchange.as_str()), Field::Number(attempt.into()), Field::Digest(body)],
+        "documents",
+        &[
+            Field::Text(exchange.as_str()),
+            Field::Number(attempt.into()),
+            Field::Number(document_tag(kind)),
+            Field::Digest(body),
+        ],
     )
 }
 

@@ -34,9 +34,23 @@ pub(crate) struct FromReport {
     pub shows: Option<StepId>,
 }
 
+/// Reads reports as JSON. This crate has no other reader of JSON, and needs none elsewhere.
+pub(crate) struct ReportReader(Connection);
+
+/// What an old report has for the row of its attempt.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReportFacts {
+    /// The report without what is kept elsewhere.
+    pub report: String,
+    /// Of the whole prompt as it came and as it is shown, and of its calls and results.
+    pub tokens: [Option<i64>; 3],
+    pub recall: Option<String>,
+    /// Whether it went on from what the backend keeps.
+    leans_on_state: bool,
+}
+
 /// Reads the reports of one database, from the first attempt to the last.
 pub(crate) struct OldReports {
-    /// Reads JSON: this crate has no other reader, and needs none elsewhere.
     json: Connection,
     /// The latest decisions of each conversation for each backend and model.
     latest: BTreeMap<(ConversationId, Text, Text), (StepId, Decisions)>,
@@ -54,6 +68,49 @@ struct Said {
     decisions: Option<String>,
     words: Option<String>,
     since: Option<String>,
+}
+
+impl ReportReader {
+    pub fn new() -> Result<Self, StoreError> {
+        Ok(Self(Connection::open_in_memory()?))
+    }
+
+    /// Reads a report; one that is no JSON is kept as it is, and has nothing else.
+    pub fn read(&self, report: &str) -> Result<ReportFacts, StoreError> {
+        const READ: &str = "
+            SELECT json_remove(?1, '$.plan'), json_extract(?1, '$.plan.tokens_before'),
+                json_extract(?1, '$.plan.tokens_after'), json_extract(?1, '$.plan.tool_tokens'),
+                json_extract(?1, '$.plan.recall'), json_extract(?1, '$.summary')
+            WHERE json_valid(?1)";
+        let mut statement = self.0.prepare_cached(READ)?;
+        let mut rows = statement.query([report])?;
+        let Some(row) = rows.next()? else {
+            let report = report.to_owned();
+            return Ok(ReportFacts { report, tokens: [None; 3], recall: None, leans_on_state: false });
+        };
+        let tokens = [1, 2, 3].map(|column| row.get::<_, Option<i64>>(column).ok().flatten());
+        let text = |column| row.get::<_, Option<String>>(column).ok().flatten();
+        let summary = text(5).unwrap_or_default();
+        Ok(ReportFacts {
+            report: text(0).unwrap_or_else(|| report.to_owned()),
+            // One without the others says nothing.
+            tokens: if tokens.iter().all(Option::is_some) { tokens } else { [None; 3] },
+            recall: text(4),
+            leans_on_state: summary.split(' ').any(|word| word == "state=provider"),
+        })
+    }
+}
+
+impl ReportFacts {
+    /// Says whether there is anything for the row of the attempt.
+    pub fn has_facts(&self) -> bool {
+        self.tokens[0].is_some() || self.recall.is_some() || self.leans_on_state
+    }
+
+    /// Returns the response that the attempt went on from, which reports did not name.
+    pub fn continues(&self) -> Option<&'static str> {
+        self.leans_on_state.then_some("")
+    }
 }
 
 impl OldReports {
@@ -171,6 +228,20 @@ mod tests {
         assert_eq!((second.follows, second.decisions.lines().count()), (id, 2));
         let begun = read(attempt("x4", 0, "native", &format!("{{\"decisions\":\"{FIRST}\"}}"))).step.unwrap();
         assert_eq!(begun.follows, None, "what was taken back is begun anew");
+    }
+
+    #[test]
+    fn what_lists_show_is_taken_out_of_reports() {
+        let reader = ReportReader::new().unwrap();
+        let plan = r#"{"tokens_before":9,"tokens_after":7,"tool_tokens":5,"recall":"recall"}"#;
+        let report =
+            format!(r#"{{"summary":"a=1 state=provider","plan":{plan},"changes":[{{"reason":"x"}}]}}"#);
+        let facts = reader.read(&report).unwrap();
+        assert_eq!(facts.report, r#"{"summary":"a=1 state=provider","changes":[{"reason":"x"}]}"#);
+        assert_eq!((facts.tokens, facts.recall.as_deref()), ([Some(9), Some(7), Some(5)], Some("recall")));
+        assert_eq!(facts.continues(), Some(""));
+        let odd = reader.read("no JSON").unwrap();
+        assert!(odd.report == "no JSON" && !odd.has_facts());
     }
 
     #[test]

@@ -113,8 +113,6 @@ pub struct Attempt {
     pub model: Option<Text>,
     /// How tool history was shown.
     pub strategy: Option<Text>,
-    /// What was changed for the backend, as JSON.
-    pub report: Option<Text>,
     /// When it began.
     pub started: Moment,
     /// When it was through.
@@ -125,6 +123,36 @@ pub struct Attempt {
     pub failure: Option<Text>,
     /// The step of compaction whose decisions its prompt shows, if it shows a history that was shortened.
     pub compaction: Option<StepId>,
+    /// How large its prompt is, if it shows a history that was shortened.
+    pub plan: Option<PlanSizes>,
+    /// The backend's own response that it goes on from, if the backend keeps that; empty where only that is known.
+    pub continues: Option<Text>,
+    /// The tool by which the model can have back what was taken out, if it was offered one.
+    pub recall: Option<Text>,
+}
+
+/// How many tokens a prompt has that shows a history which was shortened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanSizes {
+    /// As it came.
+    pub before: u64,
+    /// As it is shown.
+    pub after: u64,
+    /// What of that are calls and results.
+    pub tools: u64,
+}
+
+/// What kind of document of an attempt something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentKind {
+    /// The request as the backend was sent it.
+    Sent,
+    /// The request as it came from the client.
+    Received,
+    /// Where each part of what was sent comes from, in a form of its writer's own.
+    Provenance,
+    /// What was changed for the backend, as JSON.
+    Report,
 }
 
 /// Names a step of compaction: the attempt that took it.
@@ -188,6 +216,12 @@ pub struct ProviderEvent {
 pub struct Recording {
     /// The request of each attempt, by the attempt's number, exactly as it was sent.
     pub sent: Vec<(u32, Bytes)>,
+    /// The client's request, by the number of the attempt that it was kept with, exactly as it came.
+    pub received: Vec<(u32, Bytes)>,
+    /// Where each part of what was sent comes from, by the attempt's number.
+    pub provenance: Vec<(u32, Bytes)>,
+    /// What was changed for the backend, as JSON, by the attempt's number.
+    pub reports: Vec<(u32, Bytes)>,
     /// The events of each attempt, by the attempt's number, in their order.
     pub events: Vec<(u32, ProviderEvent)>,
     /// The final answer as the client was given it, unless it was forgotten.
@@ -284,6 +318,62 @@ pub struct Hit {
     pub exit_code: Option<i32>,
     /// The text around the first match, on one line.
     pub snippet: String,
+}
+
+impl DocumentKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Sent, Self::Received, Self::Provenance, Self::Report];
+}
+
+impl Recording {
+    /// Returns the documents of a kind, by the numbers of their attempts.
+    #[must_use]
+    pub fn documents(&self, kind: DocumentKind) -> &[(u32, Bytes)] {
+        match kind {
+            DocumentKind::Sent => &self.sent,
+            DocumentKind::Received => &self.received,
+            DocumentKind::Provenance => &self.provenance,
+            DocumentKind::Report => &self.reports,
+        }
+    }
+
+    /// Returns the document of a kind that an attempt has.
+    #[must_use]
+    pub fn document(&self, attempt: u32, kind: DocumentKind) -> Option<&Bytes> {
+        let is_it = |(number, _): &&(u32, Bytes)| *number == attempt;
+        self.documents(kind).iter().find(is_it).map(|(_, body)| body)
+    }
+
+    pub(crate) fn push_document(&mut self, attempt: u32, kind: DocumentKind, body: Bytes) {
+        let documents = match kind {
+            DocumentKind::Sent => &mut self.sent,
+            DocumentKind::Received => &mut self.received,
+            DocumentKind::Provenance => &mut self.provenance,
+            DocumentKind::Report => &mut self.reports,
+        };
+        documents.push((attempt, body));
+    }
+}
+
+impl Attempt {
+    /// Returns an attempt that has just begun.
+    #[must_use]
+    pub const fn begun(backend: Text, dialect: Dialect, started: Moment) -> Self {
+        Self {
+            backend,
+            dialect,
+            model: None,
+            strategy: None,
+            started,
+            ended: None,
+            status: None,
+            failure: None,
+            compaction: None,
+            plan: None,
+            continues: None,
+            recall: None,
+        }
+    }
 }
 
 impl ExchangeId {

@@ -37,8 +37,9 @@ pub use chain::{Chain, chain, chains};
 pub use changes::Changes;
 pub use error::StoreError;
 pub use kept::{
-    Attempt, CompactionStep, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned, Moment, PARENT,
-    PROJECT, ProviderEvent, Recording, ResponseMark, Scope, Setting, Standing, StepId, title_of,
+    Attempt, CompactionStep, DocumentKind, Exchange, ExchangeId, Heading, Hit, Kept, KeptKind, Learned,
+    Moment, PARENT, PROJECT, PlanSizes, ProviderEvent, Recording, ResponseMark, Scope, Setting, Standing,
+    StepId, title_of,
 };
 pub use memory::Memory;
 pub use postgres::{Condition, Postgres, PostgresOptions};

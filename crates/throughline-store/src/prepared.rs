@@ -45,7 +45,7 @@ impl Prepared {
     pub fn is_large(batch: &Batch) -> bool {
         let bytes = |write: &Write| match write {
             Write::Entries(_) => blobs(write).map(|blob| blob.bytes.len()).sum(),
-            Write::Sent { body, .. } => body.len() / 8,
+            Write::Document { body, .. } => body.len() / 8,
             Write::Events { events, .. } => events.iter().map(|event| event.data.len()).sum(),
             Write::Answer { json, .. } => json.len(),
             Write::Compaction(step) => step.decisions.len(),
@@ -81,7 +81,7 @@ fn piece(write: &Write) -> Option<Piece> {
         Write::Events { events, .. } => Some(Piece::Packed(pack_digested(&encode_events(events)))),
         Write::Answer { json, .. } => Some(Piece::Packed(pack_digested(json.as_bytes()))),
         Write::Compaction(step) => Some(Piece::Packed(pack_digested(step.decisions.as_bytes()))),
-        Write::Sent { body, .. } => Some(Piece::Digest(Digest::of(Domain::Body, body))),
+        Write::Document { body, .. } => Some(Piece::Digest(Digest::of(Domain::Body, body))),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use throughline_core::{ConversationId, EntryId, Text};
 
-use crate::{Chain, ExchangeId, Moment, StoreError};
+use crate::{Chain, DocumentKind, ExchangeId, Moment, StoreError};
 
 /// Where in the history a request may continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +126,14 @@ pub enum Exchanges {
 pub enum Which {
     /// The requests as they were sent.
     Sent,
+    /// The client's request as it came.
+    Received,
+    /// Where what was sent comes from.
+    Provenance,
+    /// What was changed for the backends.
+    Reports,
+    /// All of these documents.
+    Documents,
     /// The provider's events.
     Events,
     /// The final answer.
@@ -297,6 +305,22 @@ impl Paging {
 impl Which {
     pub(crate) fn includes(self, which: Self) -> bool {
         self == Self::Everything || self == which
+    }
+
+    /// Says whether documents of a kind are asked for.
+    pub(crate) fn includes_document(self, kind: DocumentKind) -> bool {
+        let which = match kind {
+            DocumentKind::Sent => Self::Sent,
+            DocumentKind::Received => Self::Received,
+            DocumentKind::Provenance => Self::Provenance,
+            DocumentKind::Report => Self::Reports,
+        };
+        self == Self::Documents || self.includes(which)
+    }
+
+    /// Says whether documents of any kind are asked for.
+    pub(crate) fn includes_documents(self) -> bool {
+        DocumentKind::ALL.into_iter().any(|kind| self.includes_document(kind))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use throughline_core::{Dialect, Outcome, Role};
 
-use crate::{Field, KeptKind, Search, StoreError};
+use crate::{DocumentKind, Field, KeptKind, Search, StoreError};
 
 pub(crate) const fn dialect_tag(dialect: Dialect) -> i64 {
     match dialect {
@@ -15,6 +15,19 @@ pub(crate) const fn dialect_tag(dialect: Dialect) -> i64 {
 pub(crate) fn dialect(tag: i64) -> Result<Dialect, StoreError> {
     let all = Dialect::ALL.into_iter();
     find(all, tag, |dialect| dialect_tag(*dialect), "dialect")
+}
+
+pub(crate) const fn document_tag(kind: DocumentKind) -> i64 {
+    match kind {
+        DocumentKind::Sent => 0,
+        DocumentKind::Received => 1,
+        DocumentKind::Provenance => 2,
+        DocumentKind::Report => 3,
+    }
+}
+
+pub(crate) fn document_kind(tag: i64) -> Result<DocumentKind, StoreError> {
+    find(DocumentKind::ALL.into_iter(), tag, |kind| document_tag(*kind), "kind of document")
 }
 
 pub(crate) const fn kind_tag(kind: KeptKind) -> i64 {

@@ -95,6 +95,12 @@ pub fn leaves_to_keep(ask: &Ask, backend: &Backend) -> bool {
 }
 
 impl Footing {
+    /// Returns the backend's own id of the answer.
+    #[must_use]
+    pub const fn response(&self) -> &Text {
+        &self.response
+    }
+
     /// Returns how long ago the answer was given, if it is this destination's.
     #[must_use]
     pub fn age_at(&self, destination: &Destination, now: Moment) -> Option<Duration> {
@@ -225,8 +231,7 @@ fn kept_attempt(exchange: &Exchange) -> Option<&Attempt> {
     let is_native = attempt.strategy.as_ref().is_some_and(|strategy| *strategy == Strategy::Native.name());
     let is_kept = attempt.dialect == Dialect::Responses && attempt.failure.is_none();
     // A history that does not fit is planned anew, so that the model can go on recalling what is not in it.
-    let recalls = attempt.report.as_ref().is_some_and(|report| report.contains("\"recall\":"));
-    (is_whole && is_native && is_kept && !recalls).then_some(attempt)
+    (is_whole && is_native && is_kept && attempt.recall.is_none()).then_some(attempt)
 }
 
 fn is_of(attempt: &Attempt, destination: &Destination) -> bool {

@@ -213,6 +213,7 @@ impl Running {
         let mut recorder = recorder.private(&setup.config.privacy, keeps).traced(trace);
         let listens = made.is_some();
         recorder.note = made.and_then(|own| own.note);
+        recorder.received = Some(reading.received());
         recorder.begin(&placed, &ask, now());
         let stamp = Stamp {
             id: id.into(),

@@ -9,7 +9,7 @@ use super::editing;
 use super::permit::Permit;
 use super::planning::Planned;
 use super::prompting::{Prompted, Showing};
-use super::record::{REFUSED, Recorder};
+use super::record::{Outgoing, REFUSED, Recorder};
 use super::relay::{Relay, Way, failure_of};
 use super::sizing::Sizing;
 use super::{Running, backend_failed, record, too_large, unrecorded};
@@ -26,7 +26,7 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName};
 use std::sync::Arc;
 use throughline_core::{Dialect, EmbedForm, Ending, Failure, FailureKind, Reply, Strategy, Text};
-use throughline_store::ProviderEvent;
+use throughline_store::{Attempt, ProviderEvent};
 use throughline_wire::sse::SseError;
 use throughline_wire::{decode_error, decode_reply, status_of};
 
@@ -116,19 +116,25 @@ impl Running {
         prompted.applied = applied;
         self.gateway.telemetry.changed(&prompted.report);
         let backend = &destination.backend;
-        let report = prompted.report_json(&self.ask);
-        let attempt = record::attempted(
-            backend.name.clone(),
-            backend.dialect,
-            destination.model.clone(),
-            prompted.report.strategy,
-            report,
-            now(),
-        );
+        let attempt = Attempt {
+            plan: planned.map(Planned::sizes),
+            continues: footing.filter(|_| prompted.continues).map(|footing| footing.response().clone()),
+            recall: planned.and_then(|planned| planned.recall.clone()),
+            ..record::attempted(
+                backend.name.clone(),
+                backend.dialect,
+                destination.model.clone(),
+                prompted.report.strategy,
+                now(),
+            )
+        };
         let body = prompted.body.clone();
         self.recorder.handover.clone_from(&prompted.handover);
         self.recorder.sizing = Sizing::begin(&self.gateway, &mut prompted, self.ask.dialect);
-        let recorded = self.recorder.attempt(attempt, body.clone(), planned.map(|it| &it.decided)).await;
+        let report = prompted.report_json(&self.ask);
+        let decided = planned.map(|planned| &planned.decided);
+        let outgoing = Outgoing { body: body.clone(), report, decided };
+        let recorded = self.recorder.attempt(attempt, outgoing).await;
         recorded.map_err(|error| Unopened::Own(unrecorded(&error)))?;
         self.note_unsummarised(planned);
         let answered = self.send(&prompted, body).await;

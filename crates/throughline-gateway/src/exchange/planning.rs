@@ -27,9 +27,9 @@ use throughline_core::plan::{
 use throughline_core::{
     Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Strategy, Text,
 };
+use throughline_store::PlanSizes;
 use throughline_tokens::{Counts, Gauge, Size};
 use throughline_wire::ContextEdits;
-use throughline_wire::json::Writer;
 
 /// A plan, and what of it is new.
 #[derive(Debug)]
@@ -334,19 +334,11 @@ impl Count for Counter<'_> {
 }
 
 impl Planned {
-    /// Returns what the report says about the plan; what it decided is in the record of its own.
+    /// Returns how large the prompt is.
     #[must_use]
-    pub fn to_json(&self) -> Text {
-        let mut writer = Writer::new();
-        writer.begin_object();
-        writer.field_uint("tokens_before", self.plan.before.0);
-        writer.field_uint("tokens_after", self.plan.after.0);
-        writer.field_uint("tool_tokens", self.plan.tool_history.0);
-        if let Some(recall) = &self.recall {
-            writer.field_str("recall", recall);
-        }
-        writer.end_object();
-        writer.into_string().into()
+    pub const fn sizes(&self) -> PlanSizes {
+        let Plan { before, after, tool_history, .. } = &self.plan;
+        PlanSizes { before: before.0, after: after.0, tools: tool_history.0 }
     }
 
     /// Returns how many of so many changes the record need not name again: all of them, if the exchange in

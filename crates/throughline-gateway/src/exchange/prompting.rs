@@ -36,8 +36,8 @@ pub struct Prompted {
     pub continues: bool,
     /// What its size is counted from.
     pub countable: Countable,
-    /// What was decided about what is shown, as the record keeps it, and how many changes that made.
-    plan: Option<(Text, usize)>,
+    /// How many of the changes a plan made that the record names with an earlier attempt; none without a plan.
+    plan: Option<usize>,
     /// Whether it would matter to this request if there were more history before it.
     pub needs_whole: bool,
     /// Whether there is more in the body than what is counted.
@@ -100,7 +100,7 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         ..Target::new(&backend.rules)
     };
     let (mut prompt, mut report) = prepare(&expanded, &target);
-    let plan = showing.planned.map(|plan| (plan.to_json(), plan.counts_only(planned.changes.len())));
+    let plan = showing.planned.map(|plan| plan.counts_only(planned.changes.len()));
     report.changes.splice(0..0, planned.changes);
     let brief = placed.brief_for(&backend.name).filter(|_| showing.footing.is_none());
     if brief.is_some() {
@@ -307,22 +307,17 @@ impl Prompted {
 
     /// Returns the report as the record keeps it.
     #[must_use]
-    pub fn report_json(&self, ask: &Ask) -> Text {
+    pub fn report_json(&self, ask: &Ask) -> String {
         let mut writer = Writer::new();
         writer.begin_object();
         writer.field_str("summary", &self.summary());
-        let mut skipped = 0;
-        if let Some((plan, counted)) = &self.plan {
-            writer.field_raw("plan", plan);
-            skipped = *counted;
-        }
         if let Some(handover) = &self.handover {
             writer.key("handover");
             view::write_handover(&mut writer, handover);
         }
         writer.key("changes");
         writer.begin_array();
-        for change in &self.report.changes[skipped..] {
+        for change in &self.report.changes[self.plan.unwrap_or_default()..] {
             writer.begin_object();
             writer.field_str("action", change.action.name());
             writer.field_str("place", &path(ask.dialect, &change.subject));
@@ -331,6 +326,6 @@ impl Prompted {
         }
         writer.end_array();
         writer.end_object();
-        writer.into_string().into()
+        writer.into_string()
     }
 }

@@ -11,6 +11,7 @@ use crate::ingress::reject::undecodable;
 use crate::memory::Reservation;
 use crate::routing::Destination;
 use crate::telemetry::StoreUse;
+use bytes::Bytes;
 use std::sync::Arc;
 use throughline_core::{Ask, ConversationId, Dialect, Failure, Reply};
 use throughline_wire::decode_request;
@@ -29,6 +30,15 @@ pub struct Reading {
 
 /// How many bytes an exchange holds for each byte of its request once it was sent.
 const COPIES_WHILE_ANSWERED: usize = 2;
+
+/// The request of a client as bytes, without a copy.
+struct SharedBody(Arc<str>);
+
+impl AsRef<[u8]> for SharedBody {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
 
 impl Reading {
     /// Reads a request and finds its place.
@@ -100,6 +110,11 @@ impl Reading {
             // To give something back needs no room.
             let _ = reservation.resize(self.body.len() * COPIES_WHILE_ANSWERED);
         }
+    }
+
+    /// Returns the request as it came, to the byte.
+    pub fn received(&self) -> Bytes {
+        Bytes::from_owner(SharedBody(Arc::clone(&self.body)))
     }
 
     /// Returns how many bytes the whole request has, if not all of it was read.

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use throughline_core::plan::{Decisions, Plan};
 use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Handover, Kind, Origin, Reply, Stop, Text};
 use throughline_store::{
-    Attempt, Batch, CompactionStep, Durability, Exchange, ExchangeId, Extension, History, Moment,
-    NewConversation, ProviderEvent, ResponseMark, StepId, StoreError, Write, title_of,
+    Attempt, Batch, CompactionStep, DocumentKind, Durability, Exchange, ExchangeId, Extension, History,
+    Moment, NewConversation, ProviderEvent, ResponseMark, StepId, StoreError, Write, title_of,
 };
 
 /// The record of one exchange.
@@ -37,6 +37,8 @@ pub struct Recorder {
     pub shown: Vec<Entry>,
     /// The backend that takes over with the answer, if one does.
     pub handover: Option<Handover>,
+    /// The client's request as it came, which is written with the first attempt.
+    pub received: Option<Bytes>,
     /// What the record is told about the exchange itself, with its first attempt.
     pub note: Option<ProviderEvent>,
     /// The last entry of those answers.
@@ -57,6 +59,17 @@ pub struct Recorder {
     telemetry: Arc<Telemetry>,
     arrived: Instant,
     trace: Option<Trace>,
+}
+
+/// What is written with an attempt.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// What is sent, to the byte.
+    pub body: Bytes,
+    /// What was changed for the backend, as JSON.
+    pub report: String,
+    /// What is shown of a history that does not fit.
+    pub decided: Option<&'a Decided>,
 }
 
 /// What a plan has the record told about what it shows of a history.
@@ -130,6 +143,7 @@ impl Recorder {
             sizing: None,
             shown: Vec::new(),
             handover: None,
+            received: None,
             note: None,
             tip: None,
             passes,
@@ -262,8 +276,7 @@ impl Recorder {
     pub async fn attempt(
         &mut self,
         mut attempt: Attempt,
-        body: Bytes,
-        decided: Option<&Decided>,
+        Outgoing { body, report, decided }: Outgoing<'_>,
     ) -> Result<(), StoreError> {
         let number = self.attempts();
         let step = self.step(number, &mut attempt, decided);
@@ -284,7 +297,10 @@ impl Recorder {
         // Nothing is sent that is not on the disk; further attempts change nothing about what was asked.
         let is_first = !self.opening.is_empty();
         let mut writes = self.with_opening(Vec::new());
-        writes.push(Write::Sent { exchange: self.exchange.id.clone(), attempt: number, body });
+        writes.push(self.document(number, DocumentKind::Sent, body));
+        writes.push(self.document(number, DocumentKind::Report, report.into()));
+        let received = self.received.take();
+        writes.extend(received.map(|received| self.document(number, DocumentKind::Received, received)));
         writes.extend(step.map(|step| Write::Compaction(Box::new(step))));
         if let Some(note) = self.note.take() {
             writes.push(Write::Events {
@@ -299,6 +315,10 @@ impl Recorder {
             self.telemetry.added_before_backend(self.arrived.elapsed());
         }
         Ok(())
+    }
+
+    fn document(&self, attempt: u32, kind: DocumentKind, body: Bytes) -> Write {
+        Write::Document { exchange: self.exchange.id.clone(), attempt, kind, body }
     }
 
     /// Notes with an attempt which decisions its prompt shows, and returns the step that it takes, if it takes one.
@@ -616,16 +636,11 @@ fn fallback(before: &Attempt, next: &Attempt) -> Fallback {
         Fallback::Failover
     } else if before.strategy != next.strategy {
         Fallback::TextEmbed
-    } else if leans_on_state(before) && !leans_on_state(next) {
+    } else if before.continues.is_some() && next.continues.is_none() {
         Fallback::FullHistory
     } else {
         Fallback::Retry
     }
-}
-
-/// Says whether an attempt went on from what the backend keeps, as its report tells.
-fn leans_on_state(attempt: &Attempt) -> bool {
-    attempt.report.as_ref().is_some_and(|report| report.contains("state=provider"))
 }
 
 impl Drop for Recorder {
@@ -693,20 +708,12 @@ pub fn attempted(
     dialect: Dialect,
     model: Text,
     strategy: &'static str,
-    report: Text,
     now: Moment,
 ) -> Attempt {
     Attempt {
-        backend,
-        dialect,
         model: Some(model),
         strategy: Some(Text::from_static(strategy)),
-        report: Some(report),
-        started: now,
-        ended: None,
-        status: None,
-        failure: None,
-        compaction: None,
+        ..Attempt::begun(backend, dialect, now)
     }
 }
 

@@ -23,7 +23,8 @@ use std::time::Duration;
 use throughline_core::plan::{Decision, Decisions};
 use throughline_core::{Entry, Kind, Role, Text, joined_text};
 use throughline_store::{
-    Attempt, Batch, CompactionStep, Exchange, Exchanges, History, ProviderEvent, StepId, StoreError, Write,
+    Attempt, Batch, CompactionStep, DocumentKind, Exchange, Exchanges, History, ProviderEvent, StepId,
+    StoreError, Write,
 };
 
 /// What a step has put into the digest, as a model is to be told of it.
@@ -215,19 +216,13 @@ impl Retelling {
         let aside = Aside { instructions: INSTRUCTIONS, material, tokens_max: WORDS_TOKENS_MAX };
         let body = aside.body(backend, model);
         self.exchange.attempts.push(Attempt {
-            backend: backend.name.clone(),
-            dialect: backend.dialect,
             model: Some(model.clone()),
             strategy: Some(Text::from_static(SUMMARY)),
-            report: None,
-            started: now(),
-            ended: None,
-            status: None,
-            failure: None,
-            compaction: None,
+            ..Attempt::begun(backend.name.clone(), backend.dialect, now())
         });
         let (exchange, attempt) = (self.exchange.id.clone(), self.number());
-        let sent = Write::Sent { exchange, attempt, body: Bytes::from(body.clone()) };
+        let kind = DocumentKind::Sent;
+        let sent = Write::Document { exchange, attempt, kind, body: Bytes::from(body.clone()) };
         let writes = vec![Write::Exchange(Box::new(self.exchange.clone())), sent];
         self.history.append(self.privacy.batch(Batch::durable(writes))).await?;
         let dialect = self.destination.backend.dialect;

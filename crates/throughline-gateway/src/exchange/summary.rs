@@ -6,14 +6,14 @@
 
 use super::Running;
 use super::aside::{self, Answer, Aside, AsideError, SUMMARY};
-use super::record;
+use super::record::{self, Outgoing};
 use crate::config::Backend;
 use crate::gateway::now;
 use crate::routing::Destination;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_core::{Entry, Kind, Role, Text, joined_text, own_message};
+use throughline_core::{Entry, Kind, Role, joined_text, own_message};
 
 /// How long a model may take; the user waits meanwhile.
 const TIME_MAX: Duration = Duration::from_secs(60);
@@ -42,9 +42,10 @@ impl Running {
         let talk = talk(entries)?;
         let aside = Aside { instructions: INSTRUCTIONS, material: &talk, tokens_max: SUMMARY_TOKENS_MAX };
         let body = Bytes::from(aside.body(&backend, &model));
-        let report = Text::from_static(r#"{"summary":"strategy=summary","changes":[]}"#);
-        let attempt = record::attempted(backend.name.clone(), backend.dialect, model, SUMMARY, report, now());
-        self.recorder.attempt(attempt, body.clone(), None).await.ok()?;
+        let report = r#"{"summary":"strategy=summary","changes":[]}"#.to_owned();
+        let attempt = record::attempted(backend.name.clone(), backend.dialect, model, SUMMARY, now());
+        let outgoing = Outgoing { body: body.clone(), report, decided: None };
+        self.recorder.attempt(attempt, outgoing).await.ok()?;
         let answered = tokio::time::timeout(TIME_MAX, self.asked(&backend, body)).await;
         let late = || AsideError::Unanswered("no summary within the time limit".to_owned());
         match answered.unwrap_or_else(|_| Err(late())) {

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Dialect, EntryId, Failure, FailureKind, Text};
 use throughline_store::{
     ConversationFilter, Conversations, Cursor, Entries, Exchange, Hit, Moment, Outworn, Page, Paging, Prune,
-    Scope, Search, StoreError, Which,
+    Recording, Scope, Search, StoreError, Which,
 };
 use throughline_wire::json::{DecodeError, Document, Writer};
 
@@ -178,7 +178,7 @@ async fn conversation(
             view::write_preview(writer, kept, preview, tools.exit_code(&kept.entry));
         });
         array(&mut writer, "exchanges", &exchanges, |writer, each| {
-            view::write_priced(writer, each, &setup.config);
+            view::write_priced(writer, each, &Recording::default(), &setup.config);
         });
         writer.end_object();
         Ok(writer)
@@ -256,10 +256,10 @@ async fn entry(State(ingress): State<Ingress>, Path((id, entry)): Path<(String, 
 async fn sent(State(ingress): State<Ingress>, Path((id, number)): Path<(String, String)>) -> Response {
     let answer = async {
         let exchange = numbered(&ingress, &id, &number).await?;
-        let recording = ingress.gateway.history.recording(exchange.id.clone(), Which::Sent).await;
+        let recording = ingress.gateway.history.recording(exchange.id.clone(), Which::Documents).await;
         let recording = recording.map_err(|error| unread(&error))?;
         let mut writer = Writer::new();
-        view::write_exchange(&mut writer, &exchange, &recording.sent);
+        view::write_exchange(&mut writer, &exchange, &recording);
         Ok(writer)
     };
     respond(answer.await)

@@ -65,12 +65,14 @@ mod tests {
             dialect: Dialect::Chat,
             model: None,
             strategy: None,
-            report: None,
             started: moment,
             ended: None,
             status: Some(200),
             failure: None,
             compaction: None,
+            plan: None,
+            continues: None,
+            recall: None,
         };
         let begun = Exchange::begun(ExchangeId::new("x"), ConversationId::new("c"), Dialect::Chat, moment);
         let exchange = Exchange { attempts: vec![attempt], ..begun };

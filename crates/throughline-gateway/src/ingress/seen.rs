@@ -9,7 +9,7 @@ use crate::view::{self, Attempted, Seen};
 use std::sync::Arc;
 use throughline_core::plan::Decisions;
 use throughline_core::{Entry, Failure, FailureKind};
-use throughline_store::{Attempt, Entries, Exchange, Kept, Which};
+use throughline_store::{Attempt, Entries, Exchange, Kept, Recording, Which};
 use throughline_tokens::Gauge;
 use throughline_wire::decode_request;
 use throughline_wire::json::Writer;
@@ -22,6 +22,8 @@ struct Material {
     continues: bool,
     briefed: bool,
     gauge: Gauge,
+    /// What was changed for each attempt.
+    reports: Recording,
 }
 
 /// Returns, as JSON, an exchange with what its last attempt showed of the history.
@@ -37,13 +39,13 @@ pub async fn compared(gateway: &Arc<Gateway>, exchange: Exchange, preview: usize
 }
 
 fn write(gateway: &Gateway, exchange: &Exchange, material: &Material, preview: usize) -> Writer {
-    let Material { kept, sent, decisions, continues, briefed, gauge } = material;
+    let Material { kept, sent, decisions, continues, briefed, gauge, reports } = material;
     let attempted = Attempted { decisions, continues: *continues, briefed: *briefed };
     let seen = Seen::of(kept, sent, attempted, gauge, &gateway.gauges.counts);
     let mut writer = Writer::new();
     writer.begin_object();
     writer.key("exchange");
-    view::write_priced(&mut writer, exchange, &gateway.setup().config);
+    view::write_priced(&mut writer, exchange, reports, &gateway.setup().config);
     view::write_seen(&mut writer, &seen, preview);
     writer.end_object();
     writer
@@ -55,7 +57,7 @@ async fn read(gateway: &Gateway, exchange: &Exchange) -> Result<Material, Failur
         Some(tip) => history.entries(Entries::Branch(tip.clone())).await.map_err(|error| unread(&error))?,
         None => Vec::new(),
     };
-    let recording = history.recording(exchange.id.clone(), Which::Sent).await;
+    let recording = history.recording(exchange.id.clone(), Which::Documents).await;
     let recording = recording.map_err(|error| unread(&error))?;
     let last = recording.sent.iter().max_by_key(|(number, _)| *number);
     let last = last.and_then(|(number, body)| Some((exchange.attempts.get(*number as usize)?, body)));
@@ -69,9 +71,10 @@ async fn read(gateway: &Gateway, exchange: &Exchange) -> Result<Material, Failur
         kept,
         sent: sent.entries,
         decisions: decisions(gateway, exchange, attempt).await.unwrap_or_default(),
-        continues: attempt.report.as_deref().is_some_and(|report| report.contains("state=provider")),
+        continues: attempt.continues.is_some(),
         briefed: attempt.strategy.as_deref() == Some("brief"),
         gauge: gauge(gateway, attempt),
+        reports: Recording { reports: recording.reports, ..Recording::default() },
     })
 }
 

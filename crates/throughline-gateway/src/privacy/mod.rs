@@ -16,7 +16,7 @@ mod secrets;
 use regex::{Captures, Regex, RegexSet};
 use std::borrow::Cow;
 use throughline_core::Text;
-use throughline_store::{Batch, Exchange, Write};
+use throughline_store::{Batch, DocumentKind, Exchange, Write};
 
 pub use secrets::SECRETS;
 
@@ -106,7 +106,9 @@ impl Privacy {
 
     fn write(&self, write: Write) -> Write {
         match write {
-            Write::Sent { exchange, attempt, body } => {
+            // Where something comes from is told by numbers, in which nothing is to be found.
+            provenance @ Write::Document { kind: DocumentKind::Provenance, .. } => provenance,
+            Write::Document { exchange, attempt, kind, body } => {
                 let redacted = match std::str::from_utf8(&body) {
                     Ok(text) => match self.text(text) {
                         Cow::Owned(redacted) => Some(redacted),
@@ -114,7 +116,7 @@ impl Privacy {
                     },
                     Err(_) => None,
                 };
-                Write::Sent { exchange, attempt, body: redacted.map_or(body, Into::into) }
+                Write::Document { exchange, attempt, kind, body: redacted.map_or(body, Into::into) }
             }
             Write::Events { exchange, attempt, events } => {
                 Write::Events { exchange, attempt, events: self.events(events) }
@@ -135,7 +137,6 @@ impl Privacy {
         exchange.asked_model = exchange.asked_model.take().map(|model| self.kept(&model));
         for attempt in &mut exchange.attempts {
             attempt.model = attempt.model.take().map(|model| self.kept(&model));
-            attempt.report = attempt.report.take().map(|report| self.kept(&report));
             attempt.failure = attempt.failure.take().map(|failure| self.kept(&failure));
         }
         exchange

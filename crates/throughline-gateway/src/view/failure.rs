@@ -131,16 +131,11 @@ mod tests {
 
     fn attempt(backend: &str, status: Option<u16>, failure: Option<&str>) -> Attempt {
         Attempt {
-            backend: backend.into(),
-            dialect: Dialect::Messages,
             model: Some("m-1".into()),
-            strategy: None,
-            report: None,
-            started: Moment(1),
             ended: Some(Moment(2)),
             status,
             failure: failure.map(Into::into),
-            compaction: None,
+            ..Attempt::begun(backend.into(), Dialect::Messages, Moment(1))
         }
     }
 

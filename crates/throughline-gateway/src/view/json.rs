@@ -17,7 +17,8 @@ use throughline_core::{
     Text, Thought, Usage,
 };
 use throughline_store::{
-    Attempt, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent, Scope, Standing,
+    Attempt, DocumentKind, Exchange, ExchangeId, Hit, Kept, KeptKind, Learned, Moment, ProviderEvent,
+    Recording, Scope, Standing,
 };
 use throughline_wire::json::Writer;
 
@@ -259,17 +260,17 @@ pub fn write_pair(writer: &mut Writer, pair: &Pair<'_>) {
     writer.end_object();
 }
 
-/// Writes an exchange; `sent` are the bodies of its attempts, if those are to be shown.
-pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, Bytes)]) {
+/// Writes an exchange with the bodies and reports of its attempts, as far as those were read.
+pub fn write_exchange(writer: &mut Writer, exchange: &Exchange, recording: &Recording) {
     writer.begin_object();
-    write_exchange_fields(writer, exchange, sent);
+    write_exchange_fields(writer, exchange, recording);
     writer.end_object();
 }
 
-/// Writes an exchange with what it cost, where that is known.
-pub fn write_priced(writer: &mut Writer, exchange: &Exchange, config: &Config) {
+/// Writes an exchange with what it cost, where that is known, and what of its documents was read.
+pub fn write_priced(writer: &mut Writer, exchange: &Exchange, recording: &Recording, config: &Config) {
     writer.begin_object();
-    write_exchange_fields(writer, exchange, &[]);
+    write_exchange_fields(writer, exchange, recording);
     write_cost(writer, cost_of(config, exchange));
     let answered = answering(exchange);
     let window = answered.and_then(|attempt| {
@@ -283,7 +284,7 @@ pub fn write_priced(writer: &mut Writer, exchange: &Exchange, config: &Config) {
     writer.end_object();
 }
 
-fn write_exchange_fields(writer: &mut Writer, exchange: &Exchange, sent: &[(u32, Bytes)]) {
+fn write_exchange_fields(writer: &mut Writer, exchange: &Exchange, recording: &Recording) {
     writer.field_str("id", exchange.id.as_str());
     writer.field_str("dialect", exchange.dialect.name());
     optional(writer, "client", exchange.client.as_deref());
@@ -298,8 +299,8 @@ fn write_exchange_fields(writer: &mut Writer, exchange: &Exchange, sent: &[(u32,
     writer.key("attempts");
     writer.begin_array();
     for (at, attempt) in (0_u32..).zip(&exchange.attempts) {
-        let body = sent.iter().find(|(number, _)| *number == at).map(|(_, body)| body);
-        write_attempt(writer, attempt, body);
+        let document = |kind| recording.document(at, kind);
+        write_attempt(writer, attempt, document(DocumentKind::Report), document(DocumentKind::Sent));
     }
     writer.end_array();
 }
@@ -535,7 +536,7 @@ fn write_origin(writer: &mut Writer, origin: &Origin) {
     writer.end_object();
 }
 
-fn write_attempt(writer: &mut Writer, attempt: &Attempt, body: Option<&Bytes>) {
+fn write_attempt(writer: &mut Writer, attempt: &Attempt, report: Option<&Bytes>, body: Option<&Bytes>) {
     writer.begin_object();
     writer.field_str("backend", &attempt.backend);
     writer.field_str("dialect", Dialect::name(attempt.dialect));
@@ -552,7 +553,21 @@ fn write_attempt(writer: &mut Writer, attempt: &Attempt, body: Option<&Bytes>) {
         writer.field_uint("attempt", step.attempt.into());
         writer.end_object();
     }
-    if let Some(report) = &attempt.report {
+    if let Some(plan) = &attempt.plan {
+        writer.key("plan");
+        writer.begin_object();
+        writer.field_uint("tokens_before", plan.before);
+        writer.field_uint("tokens_after", plan.after);
+        writer.field_uint("tool_tokens", plan.tools);
+        writer.end_object();
+    }
+    if let Some(response) = &attempt.continues {
+        writer.field_str("continues", response);
+    }
+    if let Some(recall) = &attempt.recall {
+        writer.field_str("recall", recall);
+    }
+    if let Some(Ok(report)) = report.map(|report| std::str::from_utf8(report)) {
         writer.field_raw("report", report);
     }
     if let Some(body) = body {

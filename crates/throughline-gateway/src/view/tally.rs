@@ -203,12 +203,14 @@ mod tests {
                 dialect: Dialect::Chat,
                 model: None,
                 strategy: None,
-                report: None,
                 started,
                 ended: None,
                 status: Some(200),
                 failure: None,
                 compaction: None,
+                plan: None,
+                continues: None,
+                recall: None,
             }],
             ..Exchange::begun(id, ConversationId::new("c"), Dialect::Chat, started)
         }

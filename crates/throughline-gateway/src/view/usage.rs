@@ -220,16 +220,8 @@ mod tests {
             ending: Some(ending.into()),
             usage: input.map(|input| Usage { input, output: 1, ..Usage::default() }),
             attempts: vec![Attempt {
-                backend: "b".into(),
-                dialect: Dialect::Chat,
                 model: Some(model.into()),
-                strategy: None,
-                report: None,
-                started: begun.started,
-                ended: None,
-                status: None,
-                failure: None,
-                compaction: None,
+                ..Attempt::begun("b".into(), Dialect::Chat, begun.started)
             }],
             ..begun
         }

@@ -5,7 +5,9 @@ use crate::house::{House, Room, one_of_each};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_core::{ConversationId, Dialect};
-use throughline_store::{Batch, History, Learned, Memory, Moment, Write};
+use throughline_store::{
+    Batch, DocumentKind, Exchanges, History, Learned, Memory, Moment, Paging, Which, Write,
+};
 
 pub const PAIRS: usize = 40;
 
@@ -290,7 +292,7 @@ async fn decisions_survive_many_exchanges_of_other_lines_and_a_restart() {
 #[tokio::test]
 async fn decisions_stay_when_the_token_factor_falls() {
     let history = Arc::new(Memory::new());
-    let learn = async |factor: &str| {
+    let learn = async |history: &Memory, factor: &str| {
         let learned = Learned {
             backend: "own".into(),
             model: "model-of-own".into(),
@@ -303,11 +305,11 @@ async fn decisions_stay_when_the_token_factor_falls() {
         history.append(Batch::durable(vec![Write::Learned(learned)])).await.unwrap();
     };
     let rooms =
-        || vec![Room { lines: "history = { budget = 20000 }", ..Room::new("own", Dialect::Messages) }];
+        || vec![Room { lines: "history = { budget = 14000 }", ..Room::new("own", Dialect::Messages) }];
     let mut client = with_pairs("http://nowhere", Dialect::Chat, PAIRS);
     let mut before: Option<Vec<Value>> = None;
     for factor in ["4.000", "0.400", "1.000", "0.500"] {
-        learn(factor).await;
+        learn(&history, factor).await;
         let house = House::with_history(rooms(), history.clone()).await;
         client = client.at(&house.url);
         assert!(shortened(&client.ask("own").await) > 10, "{factor}");
@@ -318,9 +320,11 @@ async fn decisions_stay_when_the_token_factor_falls() {
         client.say("And now?");
         house.stop().await;
     }
-    let untouched = House::with_history(rooms(), Arc::new(Memory::new())).await;
+    let empty = Arc::new(Memory::new());
+    learn(&empty, "0.500").await;
+    let untouched = House::with_history(rooms(), empty).await;
     let mut client = with_pairs(&untouched.url, Dialect::Chat, PAIRS);
-    assert_eq!(shortened(&client.ask("own").await), 0, "it fits by what is known at first");
+    assert_eq!(shortened(&client.ask("own").await), 0, "nothing of it would have to go by now");
     untouched.stop().await;
 }
 
@@ -349,6 +353,32 @@ async fn the_record_says_what_was_shown_and_why() {
     assert_eq!(page("sent/3").await["error"]["code"], "throughline_no_such_exchange");
     let frames = page("frames").await;
     assert!(frames["frames"].as_array().unwrap().len() >= 2, "{frames}");
+    house.stop().await;
+}
+
+/// The request is kept to the byte, so that what was sent can be derived from it again; and whoever lists exchanges is
+/// not given what was changed in each of them.
+#[tokio::test]
+async fn a_request_is_kept_as_it_came_and_a_list_carries_no_reports() {
+    let house = house("history = { budget = 7000 }").await;
+    let mut client = with_pairs(&house.url, Dialect::Messages, PAIRS);
+    let came = (client.print)(&client.body("chat"));
+    let id = client.ask("chat").await.header("x-throughline-conversation").to_owned();
+    let of = Exchanges::Of(ConversationId::new(id.as_str()), Paging::default());
+    let exchange = house.gateway.history.exchanges(of).await.unwrap().items.remove(0);
+    let recording = house.gateway.history.recording(exchange.id, Which::Documents).await.unwrap();
+    assert_eq!(recording.document(0, DocumentKind::Received).unwrap(), came.as_bytes());
+    assert_eq!(recording.document(0, DocumentKind::Sent).unwrap(), sent(&house, "chat").as_bytes());
+    assert!(recording.document(0, DocumentKind::Report).unwrap().len() > 1_000);
+
+    let url = format!("{}/api/conversations/{id}", house.url);
+    let listed: Value =
+        serde_json::from_str(&reqwest::get(url).await.unwrap().text().await.unwrap()).unwrap();
+    let attempt = &listed["exchanges"][0]["attempts"][0];
+    assert!(attempt["report"].is_null() && attempt["body"].is_null(), "{attempt}");
+    let plan = &attempt["plan"];
+    assert!(plan["tokens_after"].as_u64() < plan["tokens_before"].as_u64(), "{attempt}");
+    assert_eq!(attempt["recall"], "recall");
     house.stop().await;
 }
 

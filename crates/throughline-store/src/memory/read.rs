@@ -199,8 +199,10 @@ impl State {
         let mut recording = Recording::default();
         let Some(at) = self.by_exchange.get(exchange) else { return recording };
         let passed = &self.exchanges[*at];
-        if which.includes(Which::Sent) {
-            recording.sent = passed.sent.iter().map(|(attempt, body)| (*attempt, body.clone())).collect();
+        for ((attempt, kind), body) in &passed.documents {
+            if which.includes_document(*kind) {
+                recording.push_document(*attempt, *kind, body.clone());
+            }
         }
         if which.includes(Which::Events) {
             let events = |(attempt, events): (&u32, &Vec<_>)| {

@@ -12,7 +12,7 @@ use crate::batch::Sprout;
 use crate::check::{Present, check};
 use crate::digest::Digest;
 use crate::{
-    Batch, Chain, CompactionStep, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment,
+    Batch, Chain, CompactionStep, DocumentKind, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment,
     NewConversation, ProviderEvent, Receipt, Scope, Setting, StoreError, Write,
 };
 
@@ -58,7 +58,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Passed {
     pub exchange: Exchange,
-    pub sent: BTreeMap<u32, Bytes>,
+    pub documents: BTreeMap<(u32, DocumentKind), Bytes>,
     pub events: BTreeMap<u32, Vec<ProviderEvent>>,
     pub answer: Option<Text>,
 }
@@ -84,8 +84,8 @@ impl State {
         match write {
             Write::Conversation(_) | Write::Exchange(_) => {}
             Write::Entries(extension) => self.extend(extension),
-            Write::Sent { exchange, attempt, body } => {
-                self.with(exchange, |passed| passed.sent.insert(*attempt, body.clone()));
+            Write::Document { exchange, attempt, kind, body } => {
+                self.with(exchange, |passed| passed.documents.insert((*attempt, *kind), body.clone()));
             }
             Write::Events { exchange, attempt, events } => self.with(exchange, |passed| {
                 passed.events.entry(*attempt).or_default().extend(events.iter().cloned());
@@ -145,7 +145,7 @@ impl State {
             Some(passed) => passed.exchange = passed.exchange.brought_up_to_date(exchange),
             None => self.exchanges.push(Passed {
                 exchange: exchange.clone(),
-                sent: BTreeMap::new(),
+                documents: BTreeMap::new(),
                 events: BTreeMap::new(),
                 answer: None,
             }),

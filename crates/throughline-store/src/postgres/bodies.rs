@@ -1,24 +1,26 @@
-//! Reads requests as they were sent: what differs from an earlier one, put together again.
+//! Reads documents of attempts: what differs from an earlier one of their kind, put together again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use throughline_core::ConversationId;
 use tokio_postgres::Row;
 
 use super::connection::Connection;
 use super::failure::Failure;
+use super::plan::Line;
 use super::value::{packed, plain, small, unpacked};
 use crate::StoreError;
 use crate::bodies::Sent;
 use crate::digest::Digest;
 use crate::pack::undelta;
+use crate::tags::document_tag;
 
 const LATEST: &str = "
     SELECT bodies.digest, bodies.depth
     FROM conversations JOIN exchanges ON exchanges.conversation = conversations.n
-        JOIN sent ON sent.exchange = exchanges.n JOIN bodies ON bodies.digest = sent.body
-    WHERE conversations.id = $1 ORDER BY exchanges.n DESC, sent.attempt DESC LIMIT 1";
+        JOIN documents ON documents.exchange = exchanges.n JOIN bodies ON bodies.digest = documents.body
+    WHERE conversations.id = $1 AND documents.kind = $2
+    ORDER BY exchanges.n DESC, documents.attempt DESC LIMIT 1";
 
 /// A base has fewer bases below it than what is based on it; anything else would not end.
 const WITH_BASES: &str = "
@@ -34,12 +36,13 @@ const WITH_BASES: &str = "
 /// Records by their digests.
 pub(super) const BLOBS: &str = "SELECT digest, codec, size, bytes FROM blobs WHERE digest = ANY($1)";
 
-/// Returns the latest request of a conversation.
+/// Returns the latest document of a kind in a conversation.
 pub(super) async fn latest(
     connection: &mut Connection,
-    conversation: &ConversationId,
+    (conversation, kind): &Line,
 ) -> Result<Option<Sent<Digest>>, Failure> {
-    let found = connection.query(LATEST, &[&plain(conversation.as_str())]).await?;
+    let kind = document_tag(*kind) as i16;
+    let found = connection.query(LATEST, &[&plain(conversation.as_str()), &kind]).await?;
     let Some(row) = found.first() else { return Ok(None) };
     let key: Digest = row.try_get(0)?;
     let depth = small(row, 1)?.into();

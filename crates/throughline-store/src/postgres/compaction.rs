@@ -10,11 +10,9 @@ use super::failure::Failure;
 use super::pool::Question;
 use super::steps::compaction_step;
 use super::value::{optional_text, plain, small, text, unpacked};
-use crate::checksum::attempt_checksum;
 use crate::compaction::{OldAttempt, OldReports};
 use crate::pack::pack_digested;
-use crate::tags::dialect;
-use crate::{Attempt, CompactionStep, ExchangeId, Moment, StepId, StoreError};
+use crate::{CompactionStep, ExchangeId, Moment, StepId, StoreError};
 
 /// The steps of a conversation.
 #[derive(Debug)]
@@ -58,17 +56,17 @@ const PAGE_ROWS: i32 = 256;
 const ATTEMPTS: &str = "
     DECLARE reports NO SCROLL CURSOR FOR
     SELECT conversations.id, exchanges.id, number, backend, model, strategy, attempts.started, report,
-        attempts.exchange, attempts.dialect, attempts.ended, attempts.status, failure
+        attempts.exchange
     FROM attempts JOIN exchanges ON exchanges.n = attempts.exchange
         JOIN conversations ON conversations.n = exchanges.conversation
     WHERE report LIKE '%\"plan\":{%' OR strategy = 'summary' ORDER BY attempts.exchange, number";
 
 const SHOW: &str = "
-    UPDATE attempts SET step_exchange = decided.n, step_attempt = $4, checksum = $5
+    UPDATE attempts SET step_exchange = decided.n, step_attempt = $4
     FROM exchanges AS decided WHERE attempts.exchange = $1 AND number = $2 AND decided.id = $3";
 
 /// Takes the steps of a database from before there were rows for them out of its reports, inside a transaction that is
-/// under way.
+/// under way. The checksums of the attempts follow when their reports are moved.
 pub(super) async fn take_from_reports(connection: &mut Connection) -> Result<(), Failure> {
     let mut reports = OldReports::new()?;
     connection.client.batch_execute(ATTEMPTS).await?;
@@ -90,21 +88,20 @@ pub(super) async fn take_from_reports(connection: &mut Connection) -> Result<(),
         if let Some(step) = &step {
             append(connection, step).await?;
         }
-        if let Some(Shown { exchange, number, step, checksum }) = shown {
+        if let Some(Shown { exchange, number, step }) = shown {
             let attempt = step.attempt.cast_signed();
             let id = plain(step.exchange.as_str());
-            connection.query(SHOW, &[&exchange, &number, &id, &attempt, &checksum]).await?;
+            connection.query(SHOW, &[&exchange, &number, &id, &attempt]).await?;
         }
     }
     Ok(())
 }
 
-/// An attempt that shows a step, with the checksum that its row has then.
+/// An attempt that shows a step.
 struct Shown {
     exchange: i64,
     number: i32,
     step: StepId,
-    checksum: i64,
 }
 
 fn old_attempt(row: &Row) -> Result<OldAttempt, Failure> {
@@ -120,22 +117,7 @@ fn old_attempt(row: &Row) -> Result<OldAttempt, Failure> {
 }
 
 fn shown(row: &Row, step: StepId) -> Result<Shown, Failure> {
-    let status: Option<i32> = row.try_get(11)?;
-    let attempt = Attempt {
-        backend: text(row, 3)?,
-        dialect: dialect(row.try_get::<_, i16>(9)?.into())?,
-        model: optional_text(row, 4)?,
-        strategy: optional_text(row, 5)?,
-        report: optional_text(row, 7)?,
-        started: Moment(row.try_get(6)?),
-        ended: row.try_get::<_, Option<i64>>(10)?.map(Moment),
-        status: status.and_then(|status| u16::try_from(status).ok()),
-        failure: optional_text(row, 12)?,
-        compaction: Some(step.clone()),
-    };
-    let (exchange, number) = (row.try_get(8)?, row.try_get(2)?);
-    let checksum = attempt_checksum(&ExchangeId::new(text(row, 1)?), i64::from(number), &attempt);
-    Ok(Shown { exchange, number, step, checksum })
+    Ok(Shown { exchange: row.try_get(8)?, number: row.try_get(2)?, step })
 }
 
 async fn append(connection: &mut Connection, step: &CompactionStep) -> Result<(), Failure> {

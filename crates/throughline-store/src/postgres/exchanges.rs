@@ -8,12 +8,11 @@ use super::connection::{Connection, Param};
 use super::failure::Failure;
 use super::pool::Question;
 use super::value::{entry_id, optional_text, plain, small, text, unpacked};
-use crate::digest::Digest;
 use crate::events::decode_events;
-use crate::tags::dialect;
+use crate::tags::{dialect, document_kind};
 use crate::{
-    Attempt, Cursor, Exchange, ExchangeId, Exchanges, Learned, Moment, Page, Paging, ProviderEvent,
-    Recording, ResponseMark, Scope, Setting, Standing, StepId, StoreError, Which,
+    Attempt, Cursor, Exchange, ExchangeId, Exchanges, Learned, Moment, Page, Paging, PlanSizes,
+    ProviderEvent, Recording, ResponseMark, Scope, Setting, Standing, StepId, StoreError, Which,
 };
 
 /// What passed in an exchange.
@@ -37,8 +36,9 @@ macro_rules! exchanges {
                  page.asked_model, page.started, page.ended, page.ending, page.status, page.input,
                  page.cache_read, page.cache_write, page.output, page.reasoning, page.response, page.stored,
                  page.deleted, attempts.backend, attempts.dialect, attempts.model, attempts.strategy,
-                 attempts.report, attempts.started, attempts.ended, attempts.status, attempts.failure,
-                 decided.id, attempts.step_attempt
+                 attempts.started, attempts.ended, attempts.status, attempts.failure,
+                 decided.id, attempts.step_attempt, attempts.tokens_before, attempts.tokens_after,
+                 attempts.tool_tokens, attempts.continues, attempts.recall
              FROM page JOIN conversations ON conversations.n = page.conversation
                  LEFT JOIN attempts ON attempts.exchange = page.n
                  LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange
@@ -53,9 +53,10 @@ const OF: &str = exchanges!("conversation = (SELECT c.n FROM conversations AS c 
 const SINCE: &str = exchanges!("n < $2 AND started >= $3");
 const ALL: &str = exchanges!("n < $2");
 
-const SENT: &str = "
-    SELECT sent.attempt, sent.body FROM sent JOIN exchanges ON exchanges.n = sent.exchange
-    WHERE exchanges.id = $1 ORDER BY sent.attempt";
+const DOCUMENTS: &str = "
+    SELECT documents.attempt, documents.kind, documents.body
+    FROM documents JOIN exchanges ON exchanges.n = documents.exchange
+    WHERE exchanges.id = $1 ORDER BY documents.attempt, documents.kind";
 
 const EVENTS: &str = "
     SELECT attempt, codec, size, bytes FROM events JOIN exchanges ON exchanges.n = events.exchange
@@ -127,12 +128,14 @@ fn listed(rows: &[Row]) -> Result<Vec<(Cursor, Exchange)>, Failure> {
                 dialect: dialect(row.try_get::<_, i16>(21)?.into())?,
                 model: optional_text(row, 22)?,
                 strategy: optional_text(row, 23)?,
-                report: optional_text(row, 24)?,
-                started: Moment(row.try_get(25)?),
-                ended: row.try_get::<_, Option<i64>>(26)?.map(Moment),
-                status: status(row, 27)?,
-                failure: optional_text(row, 28)?,
-                compaction: step_id(row, 29)?,
+                started: Moment(row.try_get(24)?),
+                ended: row.try_get::<_, Option<i64>>(25)?.map(Moment),
+                status: status(row, 26)?,
+                failure: optional_text(row, 27)?,
+                compaction: step_id(row, 28)?,
+                plan: plan_sizes(row, 30)?,
+                continues: optional_text(row, 33)?,
+                recall: optional_text(row, 34)?,
             });
         }
     }
@@ -143,6 +146,13 @@ fn listed(rows: &[Row]) -> Result<Vec<(Cursor, Exchange)>, Failure> {
 pub(super) fn step_id(row: &Row, column: usize) -> Result<Option<StepId>, Failure> {
     let Some(exchange) = optional_text(row, column)? else { return Ok(None) };
     Ok(Some(StepId { exchange: ExchangeId::new(exchange), attempt: small(row, column + 1)? }))
+}
+
+fn plan_sizes(row: &Row, column: usize) -> Result<Option<PlanSizes>, Failure> {
+    let tokens = |column| Ok::<_, Failure>(row.try_get::<_, Option<i64>>(column)?.map(i64::cast_unsigned));
+    let Some(before) = tokens(column)? else { return Ok(None) };
+    let (after, tools) = (tokens(column + 1)?.unwrap_or_default(), tokens(column + 2)?.unwrap_or_default());
+    Ok(Some(PlanSizes { before, after, tools }))
 }
 
 /// Reads an exchange, without its attempts; its columns begin behind the first.
@@ -193,10 +203,13 @@ impl Question for Passed {
         let id = plain(id.as_str());
         let mut recording = Recording::default();
         connection.begin_snapshot().await?;
-        if which.includes(Which::Sent) {
-            for row in connection.query(SENT, &[&id]).await? {
-                let digest: Digest = row.try_get(1)?;
-                recording.sent.push((small(&row, 0)?, bodies::read(connection, digest).await?));
+        if which.includes_documents() {
+            for row in connection.query(DOCUMENTS, &[&id]).await? {
+                let kind = document_kind(row.try_get::<_, i16>(1)?.into())?;
+                if which.includes_document(kind) {
+                    let body = bodies::read(connection, row.try_get(2)?).await?;
+                    recording.push_document(small(&row, 0)?, kind, body);
+                }
             }
         }
         if which.includes(Which::Events) {

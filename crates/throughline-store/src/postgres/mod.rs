@@ -10,6 +10,7 @@ mod bodies;
 mod compaction;
 mod condition;
 mod connection;
+mod documents;
 mod exchanges;
 mod failure;
 mod index;

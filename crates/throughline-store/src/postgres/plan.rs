@@ -18,12 +18,18 @@ use crate::pack::Packed;
 use crate::prepared::{Piece, Prepared};
 use crate::record::Blob;
 use crate::{
-    Batch, Chain, CompactionStep, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment,
+    Batch, Chain, CompactionStep, DocumentKind, Exchange, ExchangeId, Extension, KeptKind, Learned, Moment,
     NewConversation, Receipt, Scope, Setting, StoreError, Write,
 };
 
-/// Requests that were sent lately, by conversation and digest.
-pub(super) type Lately = Bodies<ConversationId, Digest>;
+/// The documents of a kind in a conversation.
+pub(super) type Line = (ConversationId, DocumentKind);
+
+/// Documents that were written lately, by their digests.
+pub(super) type Lately = Bodies<Line, Digest>;
+
+/// The kinds in which entries stand word for word, so that records of entries are what they are compressed with.
+const WITH_ENTRIES: [DocumentKind; 2] = [DocumentKind::Sent, DocumentKind::Received];
 
 /// What a group refers to.
 #[derive(Debug, Default)]
@@ -74,7 +80,7 @@ pub(super) struct Plan<'g> {
     pub nodes: Vec<NodeRow<'g>>,
     pub items: BTreeMap<Text, Digest>,
     pub bodies: BTreeMap<Digest, Differs<'g, Digest>>,
-    pub sent: BTreeMap<(ExchangeId, u32), Digest>,
+    pub documents: BTreeMap<(ExchangeId, u32, DocumentKind), Digest>,
     pub events: Vec<(ExchangeId, u32, Packed<'g>)>,
     pub answers: BTreeMap<ExchangeId, Packed<'g>>,
     pub compaction: Vec<(&'g CompactionStep, Packed<'g>)>,
@@ -118,9 +124,12 @@ impl Wanted {
     pub fn add(&mut self, prepared: &Prepared, lately: &Lately) {
         for write in &prepared.batch.writes {
             let Write::Exchange(exchange) = write else { continue };
-            let (requests, records) = lately.at_hand(&exchange.conversation);
-            self.bodies.extend(requests);
-            self.blobs.extend(records);
+            for kind in DocumentKind::ALL {
+                let line = (exchange.conversation.clone(), kind);
+                let (documents, records) = lately.at_hand(&line);
+                self.bodies.extend(documents);
+                self.blobs.extend(records);
+            }
         }
         for (number, write) in prepared.batch.writes.iter().enumerate() {
             match write {
@@ -133,7 +142,7 @@ impl Wanted {
                     self.nodes.extend(entries.filter_map(Digest::from_entry_id));
                 }
                 Write::Entries(extension) => self.extension(extension),
-                Write::Sent { exchange, .. } => {
+                Write::Document { exchange, .. } => {
                     self.exchanges.insert(exchange.clone());
                     if let Some(Piece::Digest(digest)) = prepared.piece(number) {
                         self.bodies.insert(*digest);
@@ -192,29 +201,30 @@ impl<'g> Plan<'g> {
     /// Forgets what a request of this batch would rest on, if it is not known to be there.
     pub fn forget_what_is_gone(&self, prepared: &Prepared, lately: &mut Lately) {
         for write in &prepared.batch.writes {
-            let Write::Sent { exchange, .. } = write else { continue };
+            let Write::Document { exchange, kind, .. } = write else { continue };
             let Some(conversation) = self.conversation_of(&prepared.batch, exchange) else { continue };
-            let (mut requests, mut records) = lately.at_hand(conversation);
+            let line = (conversation.clone(), *kind);
+            let (mut requests, mut records) = lately.at_hand(&line);
             let is_there = requests.all(|digest| self.known.bodies.contains(digest))
                 && records.all(|digest| self.known.blobs.contains(digest));
             if !is_there {
                 drop((requests, records));
-                lately.forget(conversation);
+                lately.forget(&line);
             }
         }
     }
 
     /// Returns the requests of a batch that are new and have to be compared with the latest in the database.
-    pub fn needs_latest(&self, prepared: &Prepared, lately: &Lately) -> BTreeSet<ConversationId> {
+    pub fn needs_latest(&self, prepared: &Prepared, lately: &Lately) -> BTreeSet<Line> {
         let writes = prepared.batch.writes.iter().enumerate();
-        let conversations = writes.filter_map(|(number, write)| {
-            let Write::Sent { exchange, body, .. } = write else { return None };
+        let lines = writes.filter_map(|(number, write)| {
+            let Write::Document { exchange, kind, body, .. } = write else { return None };
             let Some(Piece::Digest(digest)) = prepared.piece(number) else { return None };
-            let conversation = self.conversation_of(&prepared.batch, exchange)?;
-            let is_needed = !self.known.bodies.contains(digest) && lately.needs_latest(conversation, body);
-            is_needed.then(|| conversation.clone())
+            let line = (self.conversation_of(&prepared.batch, exchange)?.clone(), *kind);
+            let is_needed = !self.known.bodies.contains(digest) && lately.needs_latest(&line, body);
+            is_needed.then_some(line)
         });
-        conversations.collect()
+        lines.collect()
     }
 
     fn conversation_of<'s>(&'s self, batch: &'s Batch, id: &ExchangeId) -> Option<&'s ConversationId> {
@@ -250,10 +260,10 @@ impl<'g> Plan<'g> {
         };
         match (write, packed) {
             (Write::Entries(extension), _) => self.extend(prepared, extension, lately),
-            (Write::Sent { exchange, attempt, body }, _) => {
+            (Write::Document { exchange, attempt, kind, body }, _) => {
                 if let Some(Piece::Digest(digest)) = prepared.piece(number) {
-                    self.sent.insert((exchange.clone(), *attempt), *digest);
-                    self.body(exchange, *digest, body, lately);
+                    self.documents.insert((exchange.clone(), *attempt, *kind), *digest);
+                    self.body(exchange, *kind, *digest, body, lately);
                 }
             }
             (Write::Events { exchange, attempt, events }, Some(packed)) if !events.is_empty() => {
@@ -388,18 +398,28 @@ impl<'g> Plan<'g> {
     fn blob(&mut self, prepared: &'g Prepared, of: &ConversationId, blob: &'g Blob, lately: &mut Lately) {
         if self.known.blobs.insert(blob.digest) {
             self.blobs.insert(blob.digest, prepared.packed(blob));
-            lately.note(of, blob.digest, &blob.bytes);
+            for kind in WITH_ENTRIES {
+                lately.note(&(of.clone(), kind), blob.digest, &blob.bytes);
+            }
         }
     }
 
-    fn body(&mut self, exchange: &ExchangeId, digest: Digest, body: &'g Bytes, lately: &mut Lately) {
+    fn body(
+        &mut self,
+        exchange: &ExchangeId,
+        kind: DocumentKind,
+        digest: Digest,
+        body: &'g Bytes,
+        lately: &mut Lately,
+    ) {
         let Some(conversation) = self.known.exchanges.get(exchange) else { return };
         if !self.known.bodies.insert(digest) {
             return;
         }
-        let differs = lately.compare(conversation, None, body);
+        let line = (conversation.clone(), kind);
+        let differs = lately.compare(&line, None, body);
         let sent = Sent { key: digest, depth: differs.depth, body: body.clone() };
-        lately.put_at_hand(conversation, sent);
+        lately.put_at_hand(&line, sent);
         self.bodies.insert(digest, differs);
     }
 

@@ -23,8 +23,8 @@ use crate::{Moment, StoreError};
 const CANDIDATES: &str = "
     SELECT n, id, ((SELECT coalesce(sum(length(blobs.bytes)), 0) FROM nodes
             JOIN blobs ON blobs.digest = nodes.record WHERE nodes.conversation = conversations.n)
-        + (SELECT coalesce(sum(length(bodies.bytes)), 0) FROM exchanges JOIN sent ON sent.exchange = exchanges.n
-            JOIN bodies ON bodies.digest = sent.body WHERE exchanges.conversation = conversations.n)
+        + (SELECT coalesce(sum(length(bodies.bytes)), 0) FROM exchanges JOIN documents ON documents.exchange = exchanges.n
+            JOIN bodies ON bodies.digest = documents.body WHERE exchanges.conversation = conversations.n)
         + (SELECT coalesce(sum(length(events.bytes)), 0) FROM exchanges
             JOIN events ON events.exchange = exchanges.n WHERE exchanges.conversation = conversations.n)
         + (SELECT coalesce(sum(length(answers.bytes)), 0) FROM exchanges
@@ -50,7 +50,7 @@ const GATHER: &str = "
         WHERE EXISTS (SELECT 1 FROM gone_nodes WHERE gone_nodes.n BETWEEN words.first AND words.last);
     CREATE TEMP TABLE loose_bodies ON COMMIT DROP AS
         WITH RECURSIVE used (digest) AS (
-            SELECT body FROM sent WHERE exchange IN (SELECT n FROM gone_exchanges)
+            SELECT body FROM documents WHERE exchange IN (SELECT n FROM gone_exchanges)
             UNION SELECT bodies.base FROM used JOIN bodies ON bodies.digest = used.digest
                 WHERE bodies.base IS NOT NULL
         ) SELECT digest FROM used;
@@ -59,7 +59,7 @@ const GATHER: &str = "
 /// Everything that belongs to them alone.
 const DELETE: &str = "
     DELETE FROM items WHERE node IN (SELECT id FROM gone_nodes);
-    DELETE FROM sent WHERE exchange IN (SELECT n FROM gone_exchanges);
+    DELETE FROM documents WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM answers WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM events WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM compaction_steps WHERE conversation IN (SELECT n FROM gone);
@@ -71,7 +71,7 @@ const DELETE: &str = "
     DELETE FROM conversations WHERE n IN (SELECT n FROM gone);
     DELETE FROM loose_bodies WHERE digest IN (
         WITH RECURSIVE kept (digest) AS (
-            (SELECT body FROM sent WHERE body IN (SELECT digest FROM loose_bodies)
+            (SELECT body FROM documents WHERE body IN (SELECT digest FROM loose_bodies)
             UNION SELECT base FROM bodies WHERE base IN (SELECT digest FROM loose_bodies)
                 AND digest NOT IN (SELECT digest FROM loose_bodies))
             UNION SELECT bodies.base FROM kept JOIN bodies ON bodies.digest = kept.digest

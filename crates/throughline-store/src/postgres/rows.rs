@@ -133,33 +133,39 @@ pub(super) async fn sourced(
 /// Computes the checksum of every row of every table, inside a transaction that is under way: for a database from before
 /// there were any.
 pub(super) async fn add_checksums(connection: &Connection) -> Result<(), Failure> {
-    let client = &connection.client;
     for table in TABLES.iter().filter(|table| table.has_checksum()) {
-        let Select { columns, from, key, .. } = select(table.name);
-        let kinds: Vec<Column> = table.kinds().collect();
-        let update = format!(
+        add_checksums_to(connection, table.name).await?;
+    }
+    Ok(())
+}
+
+/// Computes the checksum of every row of a table.
+pub(super) async fn add_checksums_to(connection: &Connection, table: &str) -> Result<(), Failure> {
+    let (client, table) = (&connection.client, Table::named(table));
+    let Select { columns, from, key, .. } = select(table.name);
+    let kinds: Vec<Column> = table.kinds().collect();
+    let update = format!(
             "UPDATE {0} SET checksum = given.checksum FROM unnest($1::text[]::tid[], $2::bigint[]) AS given (place, checksum)
              WHERE {0}.ctid = given.place",
             table.name
         );
-        let update = client.prepare(&update).await?;
-        let cursor =
-            format!("DECLARE unchecked NO SCROLL CURSOR FOR SELECT {columns}, {key}.ctid::text FROM {from}");
-        client.batch_execute(&cursor).await?;
-        loop {
-            let rows = client.query(&format!("FETCH {PAGE_ROWS} FROM unchecked"), &[]).await?;
-            if rows.is_empty() {
-                break;
-            }
-            let (mut places, mut checksums) = (Vec::new(), Vec::new());
-            for row in &rows {
-                places.push(row.try_get::<_, String>(kinds.len())?);
-                checksums.push(checksum_of_cells(table.name, &cells(row, &kinds[..kinds.len() - 1])?));
-            }
-            client.execute(&update, &[&places, &checksums]).await?;
+    let update = client.prepare(&update).await?;
+    let cursor =
+        format!("DECLARE unchecked NO SCROLL CURSOR FOR SELECT {columns}, {key}.ctid::text FROM {from}");
+    client.batch_execute(&cursor).await?;
+    loop {
+        let rows = client.query(&format!("FETCH {PAGE_ROWS} FROM unchecked"), &[]).await?;
+        if rows.is_empty() {
+            break;
         }
-        client.batch_execute("CLOSE unchecked").await?;
+        let (mut places, mut checksums) = (Vec::new(), Vec::new());
+        for row in &rows {
+            places.push(row.try_get::<_, String>(kinds.len())?);
+            checksums.push(checksum_of_cells(table.name, &cells(row, &kinds[..kinds.len() - 1])?));
+        }
+        client.execute(&update, &[&places, &checksums]).await?;
     }
+    client.batch_execute("CLOSE unchecked").await?;
     Ok(())
 }
 
@@ -213,10 +219,10 @@ const SELECTS: [Select; 14] = [
     },
     Select {
         table: "attempts",
-        columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
+        columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, attempts.started,
             attempts.ended, attempts.status, failure,
             CASE WHEN attempts.step_exchange IS NOT NULL THEN coalesce(decided.id, '') END, step_attempt,
-            attempts.checksum",
+            tokens_before, tokens_after, tool_tokens, continues, recall, attempts.checksum",
         from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange
             LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange",
         order: "attempts.exchange, number",
@@ -251,12 +257,12 @@ const SELECTS: [Select; 14] = [
     // A base comes before what is based on it.
     Select { table: "bodies", columns: BODIES, from: "bodies", order: "depth, digest", key: "bodies" },
     Select {
-        table: "sent",
-        columns: "exchanges.id, attempt, bodies.digest, sent.checksum",
-        from: "sent LEFT JOIN exchanges ON exchanges.n = sent.exchange
-            LEFT JOIN bodies ON bodies.digest = sent.body",
-        order: "sent.exchange, attempt",
-        key: "sent",
+        table: "documents",
+        columns: "exchanges.id, attempt, kind, bodies.digest, documents.checksum",
+        from: "documents LEFT JOIN exchanges ON exchanges.n = documents.exchange
+            LEFT JOIN bodies ON bodies.digest = documents.body",
+        order: "documents.exchange, attempt, kind",
+        key: "documents",
     },
     Select {
         table: "events",

@@ -2,18 +2,20 @@
 
 use super::compaction::take_from_reports;
 use super::connection::Connection;
+use super::documents::move_reports;
 use super::failure::Failure;
 use super::rechain::rechain;
 use super::rows::add_checksums;
 use crate::StoreError;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { sql: include_str!("schema-1.sql"), then: Afterwards::Nothing },
     Migration { sql: include_str!("schema-2.sql"), then: Afterwards::Nothing },
     Migration { sql: include_str!("schema-3.sql"), then: Afterwards::Rechain },
     Migration { sql: include_str!("schema-4.sql"), then: Afterwards::AddChecksums },
     Migration { sql: include_str!("schema-5.sql"), then: Afterwards::TakeSteps },
+    Migration { sql: include_str!("schema-6.sql"), then: Afterwards::MoveReports },
 ];
 
 /// A step from one schema to the next.
@@ -32,6 +34,8 @@ enum Afterwards {
     AddChecksums,
     /// Steps of compaction are taken from reports.
     TakeSteps,
+    /// Reports are moved from the rows of attempts into documents.
+    MoveReports,
 }
 
 /// The version that this program writes.
@@ -69,6 +73,7 @@ pub(super) async fn migrate(connection: &mut Connection) -> Result<(), Failure> 
             Afterwards::Rechain if from > 0 => rechain(connection).await?,
             Afterwards::AddChecksums if from > 0 => add_checksums(connection).await?,
             Afterwards::TakeSteps if from > 0 => take_from_reports(connection).await?,
+            Afterwards::MoveReports => move_reports(connection).await?,
             _ => {}
         }
     }

@@ -11,14 +11,15 @@ use tokio_postgres::types::ToSql;
 
 use super::plan::Plan;
 use super::value::plain;
+use crate::bodies::Differs;
 use crate::checksum::{
-    ConversationRow, answer_checksum, attempt_checksum, body_checksum, events_checksum, exchange_checksum,
-    item_checksum, key_checksum, learned_checksum, sent_checksum, setting_checksum, step_checksum,
+    ConversationRow, answer_checksum, attempt_checksum, body_checksum, document_checksum, events_checksum,
+    exchange_checksum, item_checksum, key_checksum, learned_checksum, setting_checksum, step_checksum,
 };
 use crate::digest::Digest;
 use crate::pack::Packed;
-use crate::tags::{dialect_tag, kind_tag};
-use crate::{CompactionStep, Exchange};
+use crate::tags::{dialect_tag, document_tag, kind_tag};
+use crate::{CompactionStep, DocumentKind, Exchange, ExchangeId};
 
 /// A statement with its parameters.
 pub(super) struct Step<'p> {
@@ -66,21 +67,26 @@ const EXCHANGES: &str = "
         checksum = excluded.checksum";
 
 const ATTEMPTS: &str = "
-    INSERT INTO attempts (exchange, number, backend, dialect, model, strategy, report, started, ended, status,
-        failure, step_exchange, step_attempt, checksum)
-    SELECT exchanges.n, number, backend, given.dialect, model, strategy, report, given.started, given.ended,
-        given.status, failure, decided.n, given.step_attempt, given.checksum
-    FROM unnest($1::text[], $2::integer[], $3::text[], $4::smallint[], $5::text[], $6::text[], $7::text[],
-            $8::bigint[], $9::bigint[], $10::integer[], $11::text[], $12::text[], $13::integer[], $14::bigint[])
-        AS given (exchange, number, backend, dialect, model, strategy, report, started, ended, status, failure,
-            step_exchange, step_attempt, checksum)
+    INSERT INTO attempts (exchange, number, backend, dialect, model, strategy, started, ended, status, failure,
+        step_exchange, step_attempt, tokens_before, tokens_after, tool_tokens, continues, recall, checksum)
+    SELECT exchanges.n, number, backend, given.dialect, model, strategy, given.started, given.ended,
+        given.status, failure, decided.n, given.step_attempt, tokens_before, tokens_after, tool_tokens, continues,
+        recall, given.checksum
+    FROM unnest($1::text[], $2::integer[], $3::text[], $4::smallint[], $5::text[], $6::text[],
+            $7::bigint[], $8::bigint[], $9::integer[], $10::text[], $11::text[], $12::integer[], $13::bigint[],
+            $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::bigint[])
+        AS given (exchange, number, backend, dialect, model, strategy, started, ended, status, failure,
+            step_exchange, step_attempt, tokens_before, tokens_after, tool_tokens, continues, recall, checksum)
         JOIN exchanges ON exchanges.id = given.exchange
         LEFT JOIN exchanges AS decided ON decided.id = given.step_exchange
     ON CONFLICT (exchange, number) DO UPDATE SET
         backend = excluded.backend, dialect = excluded.dialect, model = excluded.model,
-        strategy = excluded.strategy, report = excluded.report, started = excluded.started,
+        strategy = excluded.strategy, started = excluded.started,
         ended = excluded.ended, status = excluded.status, failure = excluded.failure,
-        step_exchange = excluded.step_exchange, step_attempt = excluded.step_attempt, checksum = excluded.checksum
+        step_exchange = excluded.step_exchange, step_attempt = excluded.step_attempt,
+        tokens_before = excluded.tokens_before, tokens_after = excluded.tokens_after,
+        tool_tokens = excluded.tool_tokens, continues = excluded.continues, recall = excluded.recall,
+        checksum = excluded.checksum
     WHERE attempts.* IS DISTINCT FROM excluded.*";
 
 const BLOBS: &str = "
@@ -115,12 +121,13 @@ const BODIES: &str = "
         AS given (digest, base, depth, sources, head, tail, codec, size, bytes, checksum)
     ON CONFLICT (digest) DO NOTHING";
 
-const SENT: &str = "
-    INSERT INTO sent (exchange, attempt, body, checksum)
-    SELECT exchanges.n, attempt, body, given.checksum
-    FROM unnest($1::text[], $2::integer[], $3::uuid[], $4::bigint[]) AS given (exchange, attempt, body, checksum)
+const DOCUMENTS: &str = "
+    INSERT INTO documents (exchange, attempt, kind, body, checksum)
+    SELECT exchanges.n, attempt, kind, body, given.checksum
+    FROM unnest($1::text[], $2::integer[], $3::smallint[], $4::uuid[], $5::bigint[])
+        AS given (exchange, attempt, kind, body, checksum)
         JOIN exchanges ON exchanges.id = given.exchange
-    ON CONFLICT (exchange, attempt) DO UPDATE SET body = excluded.body, checksum = excluded.checksum";
+    ON CONFLICT (exchange, attempt, kind) DO UPDATE SET body = excluded.body, checksum = excluded.checksum";
 
 const EVENTS: &str = "
     INSERT INTO events (exchange, attempt, codec, size, bytes, checksum)
@@ -229,8 +236,8 @@ impl<'g> Plan<'g> {
             self.step_of_blobs(),
             self.step_of_nodes(),
             self.step_of_items(),
-            self.step_of_bodies(),
-            self.step_of_sent(),
+            body_step(self.bodies.iter()),
+            document_step(self.documents.iter()),
             self.step_of_events(),
             self.step_of_answers(),
             compaction_step(self.compaction.iter().map(|(step, packed)| (*step, packed))),
@@ -298,13 +305,17 @@ impl<'g> Plan<'g> {
             .column(|(.., attempt)| dialect_tag(attempt.dialect) as i16)
             .column(|(.., attempt)| text(&attempt.model))
             .column(|(.., attempt)| text(&attempt.strategy))
-            .column(|(.., attempt)| text(&attempt.report))
             .column(|(.., attempt)| attempt.started.0)
             .column(|(.., attempt)| attempt.ended.map(|at| at.0))
             .column(|(.., attempt)| attempt.status.map(i32::from))
             .column(|(.., attempt)| text(&attempt.failure))
             .column(|(.., attempt)| attempt.compaction.as_ref().map(|step| plain(step.exchange.as_str())))
             .column(|(.., attempt)| attempt.compaction.as_ref().map(|step| step.attempt.cast_signed()))
+            .column(|(.., attempt)| attempt.plan.map(|plan| plan.before.cast_signed()))
+            .column(|(.., attempt)| attempt.plan.map(|plan| plan.after.cast_signed()))
+            .column(|(.., attempt)| attempt.plan.map(|plan| plan.tools.cast_signed()))
+            .column(|(.., attempt)| text(&attempt.continues))
+            .column(|(.., attempt)| text(&attempt.recall))
             .column(|(exchange, number, attempt)| attempt_checksum(&exchange.id, number.into(), attempt))
             .done()
     }
@@ -341,33 +352,6 @@ impl<'g> Plan<'g> {
             .column(|(id, _)| plain(id))
             .column(|(_, node)| *node)
             .column(|(id, node)| item_checksum(id, *node))
-            .done()
-    }
-
-    fn step_of_bodies<'p>(&'p self) -> Option<Step<'p>>
-    where
-        'g: 'p,
-    {
-        Columns::new(BODIES, &self.bodies)
-            .column(|(digest, _)| *digest)
-            .column(|(_, differs)| differs.base)
-            .column(|(_, differs)| number(differs.depth))
-            .column(|(_, differs)| differs.sources.as_deref().map(array))
-            .column(|(_, differs)| number(differs.delta.head))
-            .column(|(_, differs)| number(differs.delta.tail))
-            .packed(|(_, differs)| &differs.delta.middle)
-            .column(|(digest, differs)| {
-                body_checksum(*digest, differs, differs.base, differs.sources.as_deref())
-            })
-            .done()
-    }
-
-    fn step_of_sent(&self) -> Option<Step<'_>> {
-        Columns::new(SENT, &self.sent)
-            .column(|((exchange, _), _)| plain(exchange.as_str()))
-            .column(|((_, attempt), _)| attempt.cast_signed())
-            .column(|(_, body)| *body)
-            .column(|((exchange, attempt), body)| sent_checksum(exchange, *attempt, *body))
             .done()
     }
 
@@ -436,6 +420,35 @@ impl<'g> Plan<'g> {
     }
 }
 
+/// Returns the statement that writes documents, each under its digest as what differs from another.
+pub(super) fn body_step<'p>(
+    bodies: impl IntoIterator<Item = (&'p Digest, &'p Differs<'p, Digest>)>,
+) -> Option<Step<'p>> {
+    Columns::new(BODIES, bodies)
+        .column(|(digest, _)| *digest)
+        .column(|(_, differs)| differs.base)
+        .column(|(_, differs)| number(differs.depth))
+        .column(|(_, differs)| differs.sources.as_deref().map(array))
+        .column(|(_, differs)| number(differs.delta.head))
+        .column(|(_, differs)| number(differs.delta.tail))
+        .packed(|(_, differs)| &differs.delta.middle)
+        .column(|(digest, differs)| body_checksum(*digest, differs, differs.base, differs.sources.as_deref()))
+        .done()
+}
+
+/// Returns the statement that writes which documents an attempt has.
+pub(super) fn document_step<'p>(
+    documents: impl IntoIterator<Item = (&'p (ExchangeId, u32, DocumentKind), &'p Digest)>,
+) -> Option<Step<'p>> {
+    Columns::new(DOCUMENTS, documents)
+        .column(|((exchange, ..), _)| plain(exchange.as_str()))
+        .column(|((_, attempt, _), _)| attempt.cast_signed())
+        .column(|((.., kind), _)| document_tag(*kind) as i16)
+        .column(|(_, body)| *body)
+        .column(|((exchange, attempt, kind), body)| document_checksum(exchange, *attempt, *kind, *body))
+        .done()
+}
+
 /// Returns the statement that appends steps of compaction, each with what it decides, packed.
 pub(super) fn compaction_step<'p>(
     steps: impl IntoIterator<Item = (&'p CompactionStep, &'p Packed<'p>)>,
@@ -466,7 +479,7 @@ pub(super) fn insertion(table: &str) -> &'static str {
         "nodes" => NODES,
         "items" => ITEMS,
         "bodies" => BODIES,
-        "sent" => SENT,
+        "documents" => DOCUMENTS,
         "events" => EVENTS,
         "answers" => ANSWERS,
         "compaction_steps" => COMPACTION_STEPS,

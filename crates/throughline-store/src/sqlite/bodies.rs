@@ -1,15 +1,16 @@
-//! Requests as they were sent, written and read as what differs from an earlier one.
+//! Documents of attempts, written and read as what differs from an earlier one of their kind.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read::unpacked;
-use crate::StoreError;
 use crate::bodies::{Bodies, Differs, Sent};
 use crate::checksum::body_checksum;
 use crate::digest::Digest;
 use crate::pack::undelta;
 use crate::record::{Reader, Writer};
+use crate::tags::document_tag;
+use crate::{DocumentKind, StoreError};
 
 /// What is stored under a digest, and its number in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +19,17 @@ pub(super) struct Numbered {
     pub digest: Digest,
 }
 
-/// Returns the number of a request, which is stored if it is not there yet.
+/// The documents of a kind in a conversation.
+pub(super) type Line = (i64, DocumentKind);
+
+/// What was written lately.
+pub(super) type Lately = Bodies<Line, Numbered>;
+
+/// Returns the number of a document, which is stored if it is not there yet.
 pub(super) fn keep(
-    bodies: &mut Bodies<i64, Numbered>,
+    bodies: &mut Lately,
     connection: &Connection,
-    conversation: i64,
+    line: Line,
     digest: Digest,
     body: &Bytes,
 ) -> Result<i64, StoreError> {
@@ -33,12 +40,11 @@ pub(super) fn keep(
     if let Some(n) = found {
         return Ok(n);
     }
-    let latest =
-        if bodies.needs_latest(&conversation, body) { latest(connection, conversation)? } else { None };
-    let differs = bodies.compare(&conversation, latest, body);
+    let latest = if bodies.needs_latest(&line, body) { latest(connection, line)? } else { None };
+    let differs = bodies.compare(&line, latest, body);
     let n = store(connection, digest, &differs)?;
     let key = Numbered { n, digest };
-    bodies.put_at_hand(&conversation, Sent { key, depth: differs.depth, body: body.clone() });
+    bodies.put_at_hand(&line, Sent { key, depth: differs.depth, body: body.clone() });
     Ok(n)
 }
 
@@ -127,14 +133,16 @@ pub(super) fn encoded(numbers: &[i64]) -> Vec<u8> {
     writer.finish()
 }
 
-fn latest(connection: &Connection, conversation: i64) -> Result<Option<Sent<Numbered>>, StoreError> {
+fn latest(connection: &Connection, (conversation, kind): Line) -> Result<Option<Sent<Numbered>>, StoreError> {
     let found: Option<(i64, i64, [u8; Digest::BYTES])> = connection
         .prepare_cached(
-            "SELECT bodies.n, bodies.depth, bodies.digest FROM exchanges JOIN sent ON sent.exchange = exchanges.n
-                 JOIN bodies ON bodies.n = sent.body
-             WHERE exchanges.conversation = ?1 ORDER BY exchanges.n DESC, sent.attempt DESC LIMIT 1",
+            "SELECT bodies.n, bodies.depth, bodies.digest
+             FROM exchanges JOIN documents ON documents.exchange = exchanges.n
+                 JOIN bodies ON bodies.n = documents.body
+             WHERE exchanges.conversation = ?1 AND documents.kind = ?2
+             ORDER BY exchanges.n DESC, documents.attempt DESC LIMIT 1",
         )?
-        .query_row([conversation], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .query_row([conversation, document_tag(kind)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((n, depth, digest)) = found else { return Ok(None) };
     let key = Numbered { n, digest: Digest::from_bytes(digest) };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::compaction;
+use super::documents;
 use super::index::index_all;
 use super::intact::{Draft, is_there as is_there_at};
 use super::read::unpacked;
@@ -17,13 +18,14 @@ use crate::record::envelope_of;
 use crate::upkeep::WRITE_PROBE_INTERVAL;
 
 /// The schema of each version, from the first; a database is brought forward one step at a time.
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration { sql: include_str!("schema-1.sql"), then: None },
     Migration { sql: include_str!("schema-2.sql"), then: Some(note_envelopes) },
     Migration { sql: include_str!("schema-3.sql"), then: Some(index_all) },
     Migration { sql: include_str!("schema-4.sql"), then: Some(rechain) },
     Migration { sql: include_str!("schema-5.sql"), then: Some(add_checksums) },
     Migration { sql: include_str!("schema-6.sql"), then: Some(compaction::take_from_reports) },
+    Migration { sql: include_str!("schema-7.sql"), then: Some(documents::move_reports) },
 ];
 
 /// What is done once the tables are there.

@@ -6,10 +6,10 @@ use throughline_core::{ConversationId, Text, Usage};
 use super::bodies;
 use super::read::{all, conversation, entry_id, optional, optional_text, text, unpacked};
 use crate::events::decode_events;
-use crate::tags::dialect;
+use crate::tags::{dialect, document_kind};
 use crate::{
-    Attempt, Cursor, Exchange, ExchangeId, Exchanges, Learned, Moment, Page, Paging, Recording, ResponseMark,
-    Scope, Setting, Standing, StepId, StoreError, Which,
+    Attempt, Cursor, Exchange, ExchangeId, Exchanges, Learned, Moment, Page, Paging, PlanSizes, Recording,
+    ResponseMark, Scope, Setting, Standing, StepId, StoreError, Which,
 };
 
 /// Lists exchanges.
@@ -102,8 +102,8 @@ fn usage(row: &Row<'_>) -> Result<Option<Usage>, StoreError> {
 
 fn attempts(connection: &Connection, exchange: i64) -> Result<Vec<Attempt>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT backend, attempts.dialect, model, strategy, report, attempts.started, attempts.ended,
-             attempts.status, failure, decided.id, step_attempt
+        "SELECT backend, attempts.dialect, model, strategy, attempts.started, attempts.ended, attempts.status,
+             failure, decided.id, step_attempt, tokens_before, tokens_after, tool_tokens, continues, recall
          FROM attempts LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange
          WHERE exchange = ?1 ORDER BY number",
     )?;
@@ -113,12 +113,14 @@ fn attempts(connection: &Connection, exchange: i64) -> Result<Vec<Attempt>, Stor
             dialect: dialect(row.get(1)?)?,
             model: optional_text(row, 2)?,
             strategy: optional_text(row, 3)?,
-            report: optional_text(row, 4)?,
-            started: Moment(row.get(5)?),
-            ended: optional(row, 6)?.map(Moment),
-            status: row.get(7)?,
-            failure: optional_text(row, 8)?,
-            compaction: step_id(row, 9)?,
+            started: Moment(row.get(4)?),
+            ended: optional(row, 5)?.map(Moment),
+            status: row.get(6)?,
+            failure: optional_text(row, 7)?,
+            compaction: step_id(row, 8)?,
+            plan: plan_sizes(row, 10)?,
+            continues: optional_text(row, 13)?,
+            recall: optional_text(row, 14)?,
         })
     })
 }
@@ -127,6 +129,13 @@ fn attempts(connection: &Connection, exchange: i64) -> Result<Vec<Attempt>, Stor
 pub(super) fn step_id(row: &Row<'_>, column: usize) -> Result<Option<StepId>, StoreError> {
     let Some(exchange) = optional_text(row, column)? else { return Ok(None) };
     Ok(Some(StepId { exchange: ExchangeId::new(exchange), attempt: row.get(column + 1)? }))
+}
+
+fn plan_sizes(row: &Row<'_>, column: usize) -> Result<Option<PlanSizes>, StoreError> {
+    let tokens = |column| Ok::<_, StoreError>(optional::<i64>(row, column)?.map(i64::cast_unsigned));
+    let Some(before) = tokens(column)? else { return Ok(None) };
+    let (after, tools) = (tokens(column + 1)?.unwrap_or_default(), tokens(column + 2)?.unwrap_or_default());
+    Ok(Some(PlanSizes { before, after, tools }))
 }
 
 /// Reads what passed in an exchange.
@@ -141,11 +150,17 @@ pub(super) fn recording(
         .query_row([exchange.as_str()], |row| row.get(0))
         .optional()?;
     let Some(n) = n else { return Ok(recording) };
-    if which.includes(Which::Sent) {
-        let mut statement = connection
-            .prepare_cached("SELECT attempt, body FROM sent WHERE exchange = ?1 ORDER BY attempt")?;
-        recording.sent =
-            all(&mut statement, [n], |row| Ok((row.get(0)?, bodies::read(connection, row.get(1)?)?.into())))?;
+    if which.includes_documents() {
+        let mut statement = connection.prepare_cached(
+            "SELECT attempt, kind, body FROM documents WHERE exchange = ?1 ORDER BY attempt, kind",
+        )?;
+        let documents =
+            all(&mut statement, [n], |row| Ok((row.get(0)?, document_kind(row.get(1)?)?, row.get(2)?)))?;
+        for (attempt, kind, body) in
+            documents.into_iter().filter(|(_, kind, _)| which.includes_document(*kind))
+        {
+            recording.push_document(attempt, kind, bodies::read(connection, body)?.into());
+        }
     }
     if which.includes(Which::Events) {
         recording.events = events(connection, n)?;

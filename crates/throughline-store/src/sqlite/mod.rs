@@ -7,6 +7,7 @@
 mod bodies;
 mod compaction;
 mod connection;
+mod documents;
 mod exchanges;
 mod index;
 mod intact;

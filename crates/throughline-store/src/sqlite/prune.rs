@@ -17,8 +17,8 @@ const CANDIDATES: &str = "
     SELECT n, id,
         (SELECT coalesce(sum(length(blobs.bytes)), 0) FROM nodes JOIN blobs ON blobs.n = nodes.record
          WHERE nodes.conversation = conversations.n)
-        + (SELECT coalesce(sum(length(bodies.bytes)), 0) FROM exchanges JOIN sent ON sent.exchange = exchanges.n
-             JOIN bodies ON bodies.n = sent.body WHERE exchanges.conversation = conversations.n)
+        + (SELECT coalesce(sum(length(bodies.bytes)), 0) FROM exchanges JOIN documents ON documents.exchange = exchanges.n
+             JOIN bodies ON bodies.n = documents.body WHERE exchanges.conversation = conversations.n)
         + (SELECT coalesce(sum(length(events.bytes)), 0) FROM exchanges
              JOIN events ON events.exchange = exchanges.n WHERE exchanges.conversation = conversations.n)
         + (SELECT coalesce(sum(length(answers.bytes)), 0) FROM exchanges
@@ -36,7 +36,7 @@ const GATHER: &str = "
     CREATE TEMP TABLE loose_bodies (n INTEGER PRIMARY KEY);
     INSERT INTO loose_bodies
         WITH RECURSIVE used (n) AS (
-            SELECT body FROM sent WHERE exchange IN (SELECT n FROM gone_exchanges)
+            SELECT body FROM documents WHERE exchange IN (SELECT n FROM gone_exchanges)
             UNION SELECT bodies.base FROM used JOIN bodies ON bodies.n = used.n WHERE bodies.base IS NOT NULL
         ) SELECT n FROM used;
     CREATE TEMP TABLE loose_blobs (n INTEGER PRIMARY KEY);
@@ -46,7 +46,7 @@ const GATHER: &str = "
 /// Everything that belongs to them alone.
 const DELETE: &str = "
     DELETE FROM items WHERE node IN (SELECT n FROM gone_nodes);
-    DELETE FROM sent WHERE exchange IN (SELECT n FROM gone_exchanges);
+    DELETE FROM documents WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM answers WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM events WHERE exchange IN (SELECT n FROM gone_exchanges);
     DELETE FROM compaction_steps WHERE conversation IN (SELECT n FROM gone);
@@ -58,7 +58,7 @@ const DELETE: &str = "
     DELETE FROM conversations WHERE n IN (SELECT n FROM gone);
     DELETE FROM loose_bodies WHERE n IN (
         WITH RECURSIVE kept (n) AS (
-            SELECT body FROM sent WHERE body IN (SELECT n FROM loose_bodies)
+            SELECT body FROM documents WHERE body IN (SELECT n FROM loose_bodies)
             UNION SELECT base FROM bodies
                 WHERE base IN (SELECT n FROM loose_bodies) AND n NOT IN (SELECT n FROM loose_bodies)
             UNION SELECT bodies.base FROM kept JOIN bodies ON bodies.n = kept.n WHERE bodies.base IS NOT NULL

@@ -67,10 +67,15 @@ fn name_of(row: &SqliteRow<'_>, from: usize, key: &[&str]) -> Result<String, Sto
 /// rest of the history closed.
 pub(super) fn add_checksums(connection: &Connection) -> Result<(), StoreError> {
     for table in TABLES.iter().filter(|table| table.has_checksum()) {
-        let Select { order, .. } = select(table.name);
-        update_checksums(connection, table, &format!("ORDER BY {order}"), &[])?;
+        add_checksums_to(connection, table.name)?;
     }
     Ok(())
+}
+
+/// Computes the checksum of every row of a table.
+pub(super) fn add_checksums_to(connection: &Connection, table: &str) -> Result<(), StoreError> {
+    let Select { order, .. } = select(table);
+    update_checksums(connection, Table::named(table), &format!("ORDER BY {order}"), &[])
 }
 
 /// Updates the checksum of an exchange after something in it was changed.
@@ -250,8 +255,9 @@ const SELECTS: [Select; 14] = [
     },
     Select {
         table: "attempts",
-        columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, report, attempts.started,
-            attempts.ended, attempts.status, failure, decided.id, step_attempt, attempts.checksum",
+        columns: "exchanges.id, number, backend, attempts.dialect, model, strategy, attempts.started,
+            attempts.ended, attempts.status, failure, decided.id, step_attempt, tokens_before, tokens_after, tool_tokens,
+            continues, recall, attempts.checksum",
         from: "attempts LEFT JOIN exchanges ON exchanges.n = attempts.exchange
             LEFT JOIN exchanges AS decided ON decided.n = attempts.step_exchange",
         order: "attempts.exchange, number",
@@ -276,11 +282,12 @@ const SELECTS: [Select; 14] = [
         key: &["bodies.n"],
     },
     Select {
-        table: "sent",
-        columns: "exchanges.id, attempt, bodies.digest, sent.checksum",
-        from: "sent LEFT JOIN exchanges ON exchanges.n = sent.exchange LEFT JOIN bodies ON bodies.n = sent.body",
-        order: "sent.exchange, attempt",
-        key: &["sent.exchange", "attempt"],
+        table: "documents",
+        columns: "exchanges.id, attempt, kind, bodies.digest, documents.checksum",
+        from: "documents LEFT JOIN exchanges ON exchanges.n = documents.exchange
+            LEFT JOIN bodies ON bodies.n = documents.body",
+        order: "documents.exchange, attempt, kind",
+        key: &["documents.exchange", "attempt", "kind"],
     },
     Select {
         table: "events",
@@ -360,10 +367,10 @@ fn insertion(table: &str) -> &'static str {
                  ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
         }
         "attempts" => {
-            "INSERT INTO attempts (exchange, number, backend, dialect, model, strategy, report, started, ended,
-                 status, failure, step_exchange, step_attempt, checksum)
-             VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-                 (SELECT n FROM exchanges WHERE id = ?12), ?13, ?14)"
+            "INSERT INTO attempts (exchange, number, backend, dialect, model, strategy, started, ended, status, failure,
+                 step_exchange, step_attempt, tokens_before, tokens_after, tool_tokens, continues, recall, checksum)
+             VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+                 (SELECT n FROM exchanges WHERE id = ?11), ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
         }
         "blobs" => "INSERT INTO blobs (digest, codec, size, bytes) VALUES (?1, ?2, ?3, ?4)",
         "nodes" => {
@@ -378,9 +385,9 @@ fn insertion(table: &str) -> &'static str {
             "INSERT INTO bodies (digest, base, depth, sources, head, tail, codec, size, bytes, checksum)
              VALUES (?1, (SELECT n FROM bodies WHERE digest = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
         }
-        "sent" => {
-            "INSERT INTO sent VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2,
-                 (SELECT n FROM bodies WHERE digest = ?3), ?4)"
+        "documents" => {
+            "INSERT INTO documents VALUES ((SELECT n FROM exchanges WHERE id = ?1), ?2, ?3,
+                 (SELECT n FROM bodies WHERE digest = ?4), ?5)"
         }
         "events" => {
             "INSERT INTO events (exchange, attempt, codec, size, bytes, checksum)

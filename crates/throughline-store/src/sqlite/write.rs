@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::{ConversationId, EntryId, Text, Usage};
 
-use super::bodies::{self, Numbered};
-use super::compaction;
+use super::bodies::{Lately, Numbered};
 use super::rows::update_exchange_checksum;
+use super::{compaction, documents};
 use crate::batch::Sprout;
-use crate::bodies::Bodies;
 use crate::checksum::{
     ConversationRow, NodeFields, answer_checksum, attempt_checksum, events_checksum, exchange_checksum,
-    item_checksum, key_checksum, learned_checksum, sent_checksum, setting_checksum,
+    item_checksum, key_checksum, learned_checksum, setting_checksum,
 };
 use crate::digest::Digest;
 use crate::prepared::{Piece, Prepared};
@@ -29,7 +28,7 @@ use crate::{
 pub(super) struct Writing<'w> {
     pub connection: &'w Connection,
     pub prepared: &'w Prepared,
-    pub bodies: &'w mut Bodies<i64, Numbered>,
+    pub bodies: &'w mut Lately,
     pub new_entries: usize,
     /// Conversations that something was added to, and when.
     pub touched: BTreeMap<ConversationId, i64>,
@@ -87,16 +86,12 @@ impl Writing<'_> {
         match write {
             Write::Conversation(_) | Write::Exchange(_) => Ok(()),
             Write::Entries(extension) => self.extend(extension),
-            Write::Sent { exchange, attempt, body } => {
+            Write::Document { exchange, attempt, kind, body } => {
                 let (n, conversation) = self.exchange(exchange)?;
                 if let Some(Piece::Digest(digest)) = self.prepared.piece(number) {
-                    let body = bodies::keep(self.bodies, self.connection, conversation, *digest, body)?;
-                    let checksum = sent_checksum(exchange, *attempt, *digest);
-                    self.connection
-                        .prepare_cached(
-                            "INSERT OR REPLACE INTO sent (exchange, attempt, body, checksum) VALUES (?1, ?2, ?3, ?4)",
-                        )?
-                        .execute(params![n, attempt, body, checksum])?;
+                    let place =
+                        documents::Place { n, conversation, exchange, attempt: *attempt, kind: *kind };
+                    documents::write(self.connection, self.bodies, place, *digest, body)?;
                 }
                 Ok(())
             }
@@ -268,10 +263,11 @@ impl Writing<'_> {
     ) -> Result<(), StoreError> {
         self.connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO attempts (exchange, number, backend, dialect, model, strategy, report,
-                     started, ended, status, failure, checksum, step_exchange, step_attempt)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-                     (SELECT n FROM exchanges WHERE id = ?13), ?14)",
+                "INSERT OR REPLACE INTO attempts (exchange, number, backend, dialect, model, strategy,
+                     started, ended, status, failure, checksum, step_exchange, step_attempt, tokens_before,
+                     tokens_after, tool_tokens, continues, recall)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT n FROM exchanges WHERE id = ?12), ?13,
+                     ?14, ?15, ?16, ?17, ?18)",
             )?
             .execute(params![
                 exchange,
@@ -280,7 +276,6 @@ impl Writing<'_> {
                 crate::tags::dialect_tag(attempt.dialect),
                 text(&attempt.model),
                 text(&attempt.strategy),
-                text(&attempt.report),
                 attempt.started.0,
                 attempt.ended.map(|at| at.0),
                 attempt.status,
@@ -288,6 +283,11 @@ impl Writing<'_> {
                 attempt_checksum(id, number, attempt),
                 attempt.compaction.as_ref().map(|step| step.exchange.as_str()),
                 attempt.compaction.as_ref().map(|step| step.attempt),
+                attempt.plan.map(|plan| plan.before.cast_signed()),
+                attempt.plan.map(|plan| plan.after.cast_signed()),
+                attempt.plan.map(|plan| plan.tools.cast_signed()),
+                text(&attempt.continues),
+                text(&attempt.recall),
             ])?;
         Ok(())
     }
@@ -514,7 +514,9 @@ impl Writing<'_> {
             .prepare_cached("INSERT INTO blobs (digest, codec, size, bytes) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![blob.digest.bytes(), packed.codec as i64, packed.size, packed.bytes])?;
         let n = self.connection.last_insert_rowid();
-        self.bodies.note(&conversation, Numbered { n, digest: blob.digest }, &blob.bytes);
+        for kind in documents::WITH_ENTRIES {
+            self.bodies.note(&(conversation, kind), Numbered { n, digest: blob.digest }, &blob.bytes);
+        }
         Ok(n)
     }
 

@@ -16,12 +16,11 @@ use std::time::Duration;
 use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::bodies::Numbered;
+use super::bodies::Lately;
 use super::connection::{Opening, check_schema, open_writer};
 use super::index::index;
 use super::prune::prune;
 use super::write::Writing;
-use crate::bodies::Bodies;
 use crate::prepared::Prepared;
 use crate::upkeep::{Prune, Pruned};
 use crate::{Durability, Receipt, StoreError};
@@ -56,7 +55,7 @@ struct Work {
     busy: Duration,
     opening: Opening,
     connection: Option<Open>,
-    bodies: Bodies<i64, Numbered>,
+    bodies: Lately,
     unindexed: usize,
 }
 
@@ -77,7 +76,7 @@ impl Writer {
     pub fn start(path: &Path, busy: Duration, opening: Opening) -> Result<Self, StoreError> {
         let path = path.to_owned();
         let mut work =
-            Work { path, busy, opening, connection: None, bodies: Bodies::default(), unindexed: 0 };
+            Work { path, busy, opening, connection: None, bodies: Lately::default(), unindexed: 0 };
         if opening == Opening::Make {
             work.connection = Some(work.open()?);
         }
@@ -259,7 +258,7 @@ impl Open {
 fn write(
     savepoint: Savepoint<'_>,
     prepared: &Prepared,
-    bodies: &mut Bodies<i64, Numbered>,
+    bodies: &mut Lately,
 ) -> Result<Result<Receipt, StoreError>, StoreError> {
     let written =
         Writing { connection: &savepoint, prepared, bodies, new_entries: 0, touched: BTreeMap::new() }

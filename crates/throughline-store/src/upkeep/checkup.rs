@@ -156,7 +156,7 @@ impl Checker {
             "nodes" => self.node(row),
             "items" => self.item(row),
             "bodies" => self.body_link(row),
-            "sent" => self.sent(row),
+            "documents" => self.document(row),
             "events" => self.packed(table.name, row, &row[2..5], |bytes| decode_events(&bytes).map(drop)),
             "answers" => self.packed(table.name, row, &row[1..4], utf8),
             "compaction_steps" => self.step(row),
@@ -370,12 +370,12 @@ impl Checker {
         self.based.entry(row[1].digest()).or_default().push(digest);
     }
 
-    fn sent(&mut self, row: &Row) {
-        self.expect_exchange("sent", row);
-        let body = row[2].digest().filter(|body| self.bodies.contains(body));
+    fn document(&mut self, row: &Row) {
+        self.expect_exchange("documents", row);
+        let body = row[3].digest().filter(|body| self.bodies.contains(body));
         match (body, row[0].text()) {
             (Some(body), Some(exchange)) => drop(self.sent_in.insert(body, exchange.to_owned())),
-            (None, _) => self.find("sent", row, "its body is not there"),
+            (None, _) => self.find("documents", row, "its body is not there"),
             _ => {}
         }
     }
@@ -526,7 +526,10 @@ impl Checker {
             "keys" => (format!("key {}", named(0)), text(1)),
             "exchanges" => (format!("exchange {}", named(0)), text(1)),
             "attempts" => (format!("attempt {} of exchange {}", named(1), named(0)), of_exchange()),
-            "sent" => (format!("request of attempt {} of exchange {}", named(1), named(0)), of_exchange()),
+            "documents" => (
+                format!("document {} of attempt {} of exchange {}", named(2), named(1), named(0)),
+                of_exchange(),
+            ),
             "events" => (format!("events of attempt {} of exchange {}", named(1), named(0)), of_exchange()),
             "answers" => (format!("answer of exchange {}", named(0)), of_exchange()),
             "compaction_steps" => {

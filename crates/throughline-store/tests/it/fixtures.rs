@@ -141,8 +141,30 @@ impl Client {
     }
 }
 
-/// Takes what schema 6 added out of a database in SQLite.
+/// Takes what schema 7 added out of a database in SQLite. What the reports said is not put back.
+pub fn remove_documents(connection: &rusqlite::Connection) {
+    let sent = "CREATE TABLE sent (
+            exchange INTEGER NOT NULL REFERENCES exchanges (n),
+            attempt  INTEGER NOT NULL,
+            body     INTEGER NOT NULL REFERENCES bodies (n),
+            checksum INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (exchange, attempt)
+        ) STRICT, WITHOUT ROWID;";
+    connection.execute_batch(sent).unwrap();
+    connection.execute_batch(WITHOUT_DOCUMENTS).unwrap();
+    connection.execute_batch("PRAGMA user_version = 6").unwrap();
+}
+
+const WITHOUT_DOCUMENTS: &str = "
+    INSERT INTO sent (exchange, attempt, body) SELECT exchange, attempt, body FROM documents WHERE kind = 0;
+    DROP TABLE documents;
+    ALTER TABLE attempts DROP COLUMN tokens_before; ALTER TABLE attempts DROP COLUMN tokens_after;
+    ALTER TABLE attempts DROP COLUMN tool_tokens; ALTER TABLE attempts DROP COLUMN continues;
+    ALTER TABLE attempts DROP COLUMN recall; ALTER TABLE attempts ADD COLUMN report TEXT;";
+
+/// Takes what schema 6 added out of a database in SQLite, and what came later.
 pub fn remove_steps(connection: &rusqlite::Connection) {
+    remove_documents(connection);
     connection.execute_batch(WITHOUT_STEPS).unwrap();
     connection.execute_batch("PRAGMA user_version = 5").unwrap();
 }
@@ -160,8 +182,19 @@ pub fn remove_checksums(connection: &rusqlite::Connection) {
 }
 
 impl Schema {
-    /// Takes what schema 5 added out of the database.
+    /// Takes what schema 6 added out of the database. What the reports said is not put back.
+    pub fn remove_documents(&self) {
+        self.execute(
+            "CREATE TABLE sent (exchange bigint NOT NULL, attempt integer NOT NULL, body uuid NOT NULL,
+                checksum bigint NOT NULL DEFAULT 0, PRIMARY KEY (exchange, attempt))",
+        );
+        self.execute(WITHOUT_DOCUMENTS);
+        self.execute("UPDATE format SET version = 5");
+    }
+
+    /// Takes what schema 5 added out of the database, and what came later.
     pub fn remove_steps(&self) {
+        self.remove_documents();
         self.execute(WITHOUT_STEPS);
         self.execute("UPDATE format SET version = 4");
     }

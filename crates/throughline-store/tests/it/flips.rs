@@ -11,9 +11,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use throughline_core::{Dialect, Outcome, Usage};
 use throughline_store::{
-    Attempt, Batch, CompactionStep, Conversations, Entries, Exchange, ExchangeId, Exchanges, History,
-    Learned, Moment, Paging, Postgres, ProviderEvent, ResponseMark, Scope, Search, Setting, Sqlite,
-    SqliteOptions, StepId, StoreError, Upkeep, Which, Write,
+    Attempt, Batch, CompactionStep, Conversations, DocumentKind, Entries, Exchange, ExchangeId, Exchanges,
+    History, Learned, Moment, Paging, PlanSizes, Postgres, ProviderEvent, ResponseMark, Scope, Search,
+    Setting, Sqlite, SqliteOptions, StepId, StoreError, Upkeep, Which, Write,
 };
 
 use crate::fixtures::{
@@ -41,12 +41,14 @@ fn ended(id: &str, at: i64) -> Exchange {
         dialect: Dialect::Messages,
         model: Some("model".into()),
         strategy: Some("native".into()),
-        report: Some("{\"changes\":[]}".into()),
         started: Moment(at),
         ended: Some(Moment(at + 4)),
         status: Some(200),
         failure: failure.map(Into::into),
         compaction: Some(step_of("x0")),
+        plan: Some(PlanSizes { before: 9, after: 7, tools: 5 }),
+        continues: Some("resp_1".into()),
+        recall: Some("recall".into()),
     };
     Exchange {
         client: Some("agent/1.0".into()),
@@ -90,7 +92,7 @@ pub fn fill(store: &Store) {
                 beginning("a", 1_000 + n),
                 Write::Exchange(exchange.into()),
                 Write::Entries(growth),
-                Write::Sent { exchange: of(), attempt: 1, body: body.into() },
+                Write::Document { kind: DocumentKind::Sent, exchange: of(), attempt: 1, body: body.into() },
                 Write::Events { exchange: of(), attempt: 1, events: vec![event("{\"a\":1}")] },
                 Write::Answer { exchange: of(), json: format!("{{\"id\":\"resp_x{n}\"}}").into() },
                 Write::Compaction(Box::new(CompactionStep {

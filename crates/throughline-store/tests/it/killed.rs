@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use throughline_core::{EntryId, Outcome};
 use throughline_store::{
-    Batch, Conversations, Durability, Entries, ExchangeId, History, Paging, Which, Write,
+    Batch, Conversations, DocumentKind, Durability, Entries, ExchangeId, History, Paging, Which, Write,
 };
 
 use crate::fixtures::{
@@ -110,7 +110,12 @@ async fn append_until_killed(store: &dyn History, round: &str, thread: usize) {
             beginning(&name, turn),
             Write::Exchange(exchange(id, &name, turn).into()),
             Write::Entries(extension),
-            Write::Sent { exchange: ExchangeId::new(id), attempt: 0, body: body(id).into() },
+            Write::Document {
+                kind: DocumentKind::Sent,
+                exchange: ExchangeId::new(id),
+                attempt: 0,
+                body: body(id).into(),
+            },
             Write::Answer { exchange: ExchangeId::new(id), json: id.into() },
         ];
         // A killed process takes the relaxed ones with it no more than the durable ones.

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use throughline_core::{
     Content, Dialect, Entry, EntryId, Envelope, Kind, Outcome, Part, Return, Role, Said, Wire,
 };
-use throughline_store::{Batch, ExchangeId, Locate, Moment, ProviderEvent, Search, Which, Write, chains};
+use throughline_store::{
+    Batch, DocumentKind, ExchangeId, Locate, Moment, ProviderEvent, Search, Which, Write, chains,
+};
 
 use crate::fixtures::{Folder, Schema, Store, beginning, call, conversation, exchange, extension, open, run};
 
@@ -126,11 +128,59 @@ async fn exchange_of(
         beginning("a", at),
         Write::Exchange(exchange(&id, "a", at).into()),
         Write::Entries(growth),
-        Write::Sent { exchange: exchange_id(), attempt: 0, body: Bytes::from(body) },
+        Write::Document {
+            kind: DocumentKind::Sent,
+            exchange: exchange_id(),
+            attempt: 0,
+            body: Bytes::from(body),
+        },
         Write::Events { exchange: exchange_id(), attempt: 0, events },
     ];
     store.append(Batch::relaxed(writes)).await.unwrap();
     tip
+}
+
+/// Appends what an attempt of a session is about that is shortened: what came, which is longer each time; what was sent,
+/// which begins anew with each step; and what was changed, in which every call so far is named.
+async fn shortened_attempt(store: &Store, n: usize, history: &[(String, Entry)]) {
+    const STEP: usize = 80;
+    let body = |messages: &[(String, Entry)], first: &str| {
+        let messages = messages.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join(",");
+        Bytes::from(format!("{{\"model\":\"m\",\"messages\":[{first}{messages}],\"stream\":true}}"))
+    };
+    let step = history.len() / STEP;
+    let digest = format!("{{\"role\":\"user\",\"content\":\"step {step}: {}\"}},", prose(step, 1_500));
+    let renamed = |at: usize| {
+        format!("{{\"action\":\"renamed\",\"place\":\"messages[{at}]\",\"reason\":\"id of call_{at}\"}}")
+    };
+    let changes = (0..history.len()).step_by(4).map(renamed).collect::<Vec<_>>().join(",");
+    let report = format!("{{\"summary\":\"shortened={}\",\"changes\":[{changes}]}}", step * STEP);
+    let documents = [
+        (DocumentKind::Received, body(history, "")),
+        (DocumentKind::Sent, body(&history[(step * STEP).saturating_sub(STEP / 2)..], &digest)),
+        (DocumentKind::Report, Bytes::from(report)),
+    ];
+    let document =
+        |(kind, body)| Write::Document { exchange: ExchangeId::new(format!("x{n}")), attempt: 0, kind, body };
+    store.append(Batch::relaxed(documents.map(document).to_vec())).await.unwrap();
+}
+
+#[test]
+fn a_session_that_is_shortened_takes_little_more_than_what_is_new() {
+    const TURNS: usize = 400;
+    let folder = Folder::new("size-shortened");
+    let store: Store = Arc::new(open(&folder.database()));
+    let mut bytes = Took::default();
+    run(async {
+        let mut history = Vec::new();
+        for n in 0..TURNS {
+            exchange_of(&store, n, &mut history, &mut bytes).await;
+            shortened_attempt(&store, n, &history).await;
+        }
+    });
+    drop(store);
+    let (disk, most) = (bytes_on_disk(&folder.database()), bytes.unique * 13 / 10 + TURNS * 1024);
+    assert!(disk <= most, "{disk} bytes on disk for {} new ones; {most} are allowed", bytes.unique);
 }
 
 /// An answer as a stream of a few words each.

@@ -9,9 +9,9 @@ use rusqlite::Connection;
 use throughline_core::plan::Decisions;
 use throughline_core::{EntryId, Outcome};
 use throughline_store::{
-    Batch, CompactionStep, Conversations, Entries, ExchangeId, Exchanges, History, Inventory, Learned,
-    Moment, Outworn, Paging, ProviderEvent, Prune, Remedy, Scope, Search, Setting, Sqlite, SqliteOptions,
-    StepId, StoreError, Upkeep, Watch, Which, Write, copy,
+    Batch, CompactionStep, Conversations, DocumentKind, Entries, ExchangeId, Exchanges, History, Inventory,
+    Learned, Moment, Outworn, Paging, ProviderEvent, Prune, Remedy, Scope, Search, Setting, Sqlite,
+    SqliteOptions, StepId, StoreError, Upkeep, Watch, Which, Write, copy,
 };
 
 use crate::fixtures::{
@@ -46,7 +46,12 @@ fn fill(store: &Store) -> EntryId {
                 beginning("a", n),
                 Write::Exchange(exchange(&id, "a", n).into()),
                 Write::Entries(growth),
-                Write::Sent { exchange: of(), attempt: 0, body: Bytes::from(body) },
+                Write::Document {
+                    kind: DocumentKind::Sent,
+                    exchange: of(),
+                    attempt: 0,
+                    body: Bytes::from(body),
+                },
                 Write::Events { exchange: of(), attempt: 0, events: vec![event] },
                 Write::Answer { exchange: of(), json: "{\"id\":\"r\"}".into() },
                 Write::Compaction(Box::new(CompactionStep {
@@ -270,7 +275,12 @@ fn what_was_taken_out_is_not_to_be_found_in_the_file() {
             beginning("a", 1),
             Write::Exchange(exchange("x1", "a", 1).into()),
             Write::Entries(growth.of_exchange(of())),
-            Write::Sent { exchange: of(), attempt: 0, body: Bytes::from(format!("{{\"m\":\"{secret}\"}}")) },
+            Write::Document {
+                kind: DocumentKind::Sent,
+                exchange: of(),
+                attempt: 0,
+                body: Bytes::from(format!("{{\"m\":\"{secret}\"}}")),
+            },
             Write::Answer { exchange: of(), json: format!("{{\"a\":\"{secret}\"}}").into() },
         ];
         shared.append(Batch::durable(writes)).await.unwrap();
@@ -446,8 +456,25 @@ fn what_reports_decided_is_in_rows_when_a_history_is_brought_forward() {
     let copied = Arc::new(schema.open());
     run(copy(&*store, &*copied, silent())).unwrap();
     drop(copied);
-    // The copy has the reports still, and is made to be what the release before had.
+    // The copy is made to be what the release before had, with the reports that it had in its rows.
     schema.remove_steps();
+    let beside = folder.database().with_extension("older");
+    std::fs::write(&beside, zstd::decode_all(SCHEMA_5).unwrap()).unwrap();
+    let older = Connection::open(beside).unwrap();
+    let mut reports = older
+        .prepare(
+            "SELECT id, number, report FROM attempts JOIN exchanges ON n = exchange WHERE report IS NOT NULL",
+        )
+        .unwrap();
+    let reports = reports.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    for report in reports {
+        let (exchange, number, report): (String, u32, String) = report.unwrap();
+        schema.execute(&format!(
+            "UPDATE attempts SET report = '{}' FROM exchanges
+             WHERE exchanges.n = attempts.exchange AND exchanges.id = '{exchange}' AND number = {number}",
+            report.replace('\'', "''")
+        ));
+    }
     assert_taken_from_reports(&schema.open());
 }
 
@@ -510,7 +537,12 @@ fn rests_on_nothing_that_is_gone(serving: &Store, elsewhere: &dyn Upkeep) {
             beginning("a", n),
             Write::Exchange(exchange(&id, "a", n).into()),
             Write::Entries(extension("a", None, n, &[user(&format!("{n} {}", "word ".repeat(100)))])),
-            Write::Sent { exchange: ExchangeId::new(id.as_str()), attempt: 0, body: Bytes::from(body) },
+            Write::Document {
+                kind: DocumentKind::Sent,
+                exchange: ExchangeId::new(id.as_str()),
+                attempt: 0,
+                body: Bytes::from(body),
+            },
         ])))
         .unwrap();
     };

@@ -169,7 +169,18 @@ pub static SCHEMAS: &[(&str, &[Field])] = &[
                 Of::Schema("CompactionStep"),
                 "the step whose decisions it shows, if it shortens anything",
             ),
-            field("report", Of::Schema("Report"), "what was changed for the backend"),
+            field("plan", Of::Schema("PlanSizes"), "how large the prompt is, if it shortens anything"),
+            field("continues", Of::Text, "the backend's own response that it goes on from, if it does"),
+            field(
+                "recall",
+                Of::Text,
+                "the tool by which the model has back what was taken out, if it is offered",
+            ),
+            field(
+                "report",
+                Of::Schema("Report"),
+                "what was changed for the backend, where one exchange is asked for",
+            ),
             field("body", Of::Text, "what was sent, to the byte, where it is asked for"),
         ],
     ),
@@ -181,14 +192,17 @@ pub static SCHEMAS: &[(&str, &[Field])] = &[
         ],
     ),
     (
+        "PlanSizes",
+        &[
+            field("tokens_before", Of::Number, "of the prompt as it came"),
+            field("tokens_after", Of::Number, "of the prompt as it is shown"),
+            field("tool_tokens", Of::Number, "of its calls and results"),
+        ],
+    ),
+    (
         "Report",
         &[
             field("summary", Of::Text, "as in the header x-throughline-report"),
-            field(
-                "plan",
-                Of::Anything,
-                "tokens before and after, and the tool by which the model has back what was taken out",
-            ),
             field("changes", Of::List("Change"), ""),
         ],
     ),

@@ -4,9 +4,10 @@ use super::Tape;
 use crate::turn::{is_note, note};
 use throughline_core::{Text, Usage};
 use throughline_store::{
-    Attempt, Exchange, ExchangeId, Exchanges, History, ProviderEvent, Recording, StoreError, Which,
+    Attempt, DocumentKind, Exchange, ExchangeId, Exchanges, History, ProviderEvent, Recording, StoreError,
+    Which,
 };
-use throughline_wire::json::{Document, Edit, Kind, Node, patch};
+use throughline_wire::json::{Document, Kind, Node};
 
 /// Something that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,8 +183,9 @@ impl Pair<'_> {
         if recorded.ended.is_none() {
             return;
         }
-        let attempts = |exchange: &Exchange| attempts(&exchange.attempts, !self.is_redacted);
-        let (mine, others) = (attempts(recorded), attempts(replayed));
+        let is_exact = !self.is_redacted;
+        let mine = attempts(&recorded.attempts, recording, is_exact);
+        let others = attempts(&replayed.attempts, replay, is_exact);
         self.same(Place::Attempt, &mine, &others);
         self.same(Place::After, &id(&recorded.after), &id(&replayed.after));
         self.same(Place::Ending, &ending(recorded), &ending(replayed));
@@ -273,34 +275,24 @@ fn notes(recording: &Recording) -> Vec<&ProviderEvent> {
     events.filter(compared).collect()
 }
 
-fn attempts(attempts: &[Attempt], is_exact: bool) -> String {
-    let line = |attempt: &Attempt| {
+fn attempts(attempts: &[Attempt], recording: &Recording, is_exact: bool) -> String {
+    let line = |(number, attempt): (u32, &Attempt)| {
         let text = |text: &Option<Text>| text.as_deref().unwrap_or("-").to_owned();
-        let report = match is_exact {
-            true => text(&attempt.report),
-            false => uncounted(&text(&attempt.report)),
-        };
+        let report = recording.document(number, DocumentKind::Report);
+        let report = report.map_or_else(|| "-".into(), |report| String::from_utf8_lossy(report));
+        // Where secrets were taken out, what was counted is not what is kept.
+        let sizes = attempt.plan.filter(|_| is_exact);
+        let sizes = sizes.map_or_else(String::new, |sizes| format!(" {} of {}", sizes.after, sizes.before));
         let status = attempt.status.map_or("-".to_owned(), |status| status.to_string());
         format!(
-            "{} {} {} {status} {} {report}",
+            "{} {} {} {status} {} {report}{sizes}",
             attempt.backend,
             text(&attempt.model),
             text(&attempt.strategy),
             text(&attempt.failure),
         )
     };
-    attempts.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Returns a report without how many tokens were counted.
-fn uncounted(report: &str) -> String {
-    let without = || {
-        let document = Document::parse(report).ok()?;
-        let edits = ["tokens_before", "tokens_after", "tool_tokens"].map(|name| Edit::Remove { name });
-        let plan = patch(document.root().field("plan")?.raw(), &edits).ok()?;
-        patch(report, &[Edit::Set { name: "plan", value: &plan }]).ok()
-    };
-    without().unwrap_or_else(|| report.to_owned())
+    (0_u32..).zip(attempts).map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn ending(exchange: &Exchange) -> String {

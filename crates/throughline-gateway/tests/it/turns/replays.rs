@@ -254,13 +254,8 @@ async fn what_was_shortened_before_it_was_redacted_is_replayed_identically() {
         // Runs it, and compares it with its replay.
         stage.run("Print").await;
         let tapes = replay::find(&*stage.history, stage.conversation.as_str()).await.unwrap();
-        let reports: String = tapes[0]
-            .exchanges
-            .iter()
-            .flat_map(|(it, _)| &it.attempts)
-            .filter_map(|attempt| attempt.report.as_deref())
-            .collect();
-        assert!(reports.contains("tokens_before"), "{dialect}: nothing was shortened: {reports}");
+        let mut attempts = tapes[0].exchanges.iter().flat_map(|(it, _)| &it.attempts);
+        assert!(attempts.any(|attempt| attempt.plan.is_some()), "{dialect}: nothing was shortened");
         let artifacts = tapes[0].done.iter().flat_map(|(_, done)| &done.kept);
         let texts: Vec<&str> = artifacts.map(|kept| str::from_utf8(&kept.bytes).unwrap()).collect();
         assert!(texts.last().unwrap().ends_with("[redacted:employee]\n"), "{dialect}");

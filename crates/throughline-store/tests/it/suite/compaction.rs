@@ -79,12 +79,14 @@ async fn an_attempt_names_the_step_that_it_shows(store: Store) {
         dialect: Dialect::Chat,
         model: None,
         strategy: None,
-        report: None,
         started: Moment(1),
         ended: None,
         status: None,
         failure: None,
         compaction: shows,
+        plan: None,
+        continues: None,
+        recall: None,
     };
     let mut later = exchange("x2", "a", 3);
     later.attempts = vec![attempt];

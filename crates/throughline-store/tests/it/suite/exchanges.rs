@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use throughline_core::{Dialect, Usage};
 use throughline_store::{
-    Attempt, Batch, ExchangeId, Exchanges, Moment, Paging, ProviderEvent, Recording, ResponseMark, Which,
-    Write,
+    Attempt, Batch, DocumentKind, ExchangeId, Exchanges, Moment, Paging, PlanSizes, ProviderEvent, Recording,
+    ResponseMark, Which, Write,
 };
 
 use crate::fixtures::{Store, append, beginning, conversation, exchange, user};
@@ -14,6 +14,7 @@ super::over_every_store! {
     exchanges_are_listed_the_latest_first,
     everything_that_passed_is_kept_as_it_was,
     requests_that_grow_come_back_byte_for_byte,
+    every_kind_of_document_comes_back_and_is_read_when_asked_for,
     a_response_is_found_and_can_be_forgotten,
 }
 
@@ -23,12 +24,14 @@ fn attempt(backend: &str, at: i64) -> Attempt {
         dialect: Dialect::Messages,
         model: Some("model".into()),
         strategy: Some("native".into()),
-        report: Some("{\"changes\":[]}".into()),
         started: Moment(at),
         ended: None,
         status: None,
         failure: None,
         compaction: None,
+        plan: Some(PlanSizes { before: 9, after: 7, tools: 5 }),
+        continues: Some("resp_1".into()),
+        recall: Some("recall".into()),
     }
 }
 
@@ -101,7 +104,12 @@ async fn everything_that_passed_is_kept_as_it_was(store: Store) {
         vec![
             beginning("a", 1),
             Write::Exchange(exchange("x", "a", 1).into()),
-            Write::Sent { exchange: id(), attempt: 0, body: Bytes::from_static(b"{\"native\":true}") },
+            Write::Document {
+                kind: DocumentKind::Sent,
+                exchange: id(),
+                attempt: 0,
+                body: Bytes::from_static(b"{\"native\":true}"),
+            },
             Write::Events { exchange: id(), attempt: 0, events: failed.clone() },
         ],
     )
@@ -111,7 +119,12 @@ async fn everything_that_passed_is_kept_as_it_was(store: Store) {
     write(
         &store,
         vec![
-            Write::Sent { exchange: id(), attempt: 1, body: Bytes::from_static(b"\xff not even text") },
+            Write::Document {
+                kind: DocumentKind::Sent,
+                exchange: id(),
+                attempt: 1,
+                body: Bytes::from_static(b"\xff not even text"),
+            },
             Write::Events { exchange: id(), attempt: 1, events: second.clone() },
             Write::Answer { exchange: id(), json: "{\"answer\":1}".into() },
         ],
@@ -146,8 +159,12 @@ async fn requests_that_grow_come_back_byte_for_byte(store: Store) {
     for turn in 0..230 {
         for line in 0..2 {
             let id = format!("{line}-{turn}");
-            let sent =
-                Write::Sent { exchange: ExchangeId::new(id.as_str()), attempt: 0, body: body(line, turn) };
+            let sent = Write::Document {
+                kind: DocumentKind::Sent,
+                exchange: ExchangeId::new(id.as_str()),
+                attempt: 0,
+                body: body(line, turn),
+            };
             let begun = Write::Exchange(exchange(&id, "a", 1).into());
             store.append(Batch::relaxed(vec![begun, sent])).await.unwrap();
         }
@@ -178,4 +195,39 @@ async fn a_response_is_found_and_can_be_forgotten(store: Store) {
     write(&store, vec![Write::Exchange(begun.into()), answer("{\"n\":3}")]).await;
     assert_eq!((found().await.response, read().await), (mark(true), None));
     assert_eq!(store.exchanges(Exchanges::Response("resp_2".into())).await.unwrap().items, []);
+}
+
+async fn every_kind_of_document_comes_back_and_is_read_when_asked_for(store: Store) {
+    append(&store, "a", None, 1, &[user("hello")]).await;
+    let body = |kind: DocumentKind, turn: usize| {
+        let words: Vec<String> =
+            (0..=turn).map(|turn| format!("{kind:?} {turn} {}", "word ".repeat(90))).collect();
+        Bytes::from(words.join(","))
+    };
+    let id = |turn: usize| ExchangeId::new(format!("x{turn}"));
+    for turn in 0..5 {
+        let mut writes = vec![Write::Exchange(exchange(id(turn).as_str(), "a", 2).into())];
+        // The last one came as it was sent.
+        let of_kind = |kind| if turn == 4 { body(DocumentKind::Sent, turn) } else { body(kind, turn) };
+        writes.extend(DocumentKind::ALL.map(|kind| Write::Document {
+            exchange: id(turn),
+            attempt: 0,
+            kind,
+            body: of_kind(kind),
+        }));
+        write(&store, writes).await;
+    }
+    for turn in 0..5 {
+        let all = store.recording(id(turn), Which::Documents).await.unwrap();
+        for kind in DocumentKind::ALL {
+            let expected = if turn == 4 { body(DocumentKind::Sent, turn) } else { body(kind, turn) };
+            assert_eq!(all.document(0, kind), Some(&expected), "{kind:?} {turn}");
+        }
+        assert!(all.events.is_empty() && all.answer.is_none());
+    }
+    let report = store.recording(id(1), Which::Reports).await.unwrap();
+    assert_eq!(report.reports, [(0, body(DocumentKind::Report, 1))]);
+    assert!(report.sent.is_empty() && report.received.is_empty() && report.provenance.is_empty());
+    let received = store.recording(id(1), Which::Received).await.unwrap();
+    assert_eq!((received.received.len(), received.sent.len()), (1, 0));
 }

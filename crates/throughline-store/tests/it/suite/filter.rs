@@ -34,12 +34,14 @@ fn passed(id: &str, of: &str, client: &str, backend: &str, ending: &str) -> Writ
         dialect: template.dialect,
         model: None,
         strategy: None,
-        report: None,
         started: Moment(5),
         ended: None,
         status: None,
         failure: None,
         compaction: None,
+        plan: None,
+        continues: None,
+        recall: None,
     };
     let exchange = Exchange {
         client: Some(client.into()),

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use throughline_core::Outcome;
 use throughline_store::{
-    Batch, Conversations, Entries, ExchangeId, Locate, Moment, Outworn, Paging, ProviderEvent, Prune, Search,
-    Which, Write, chains,
+    Batch, Conversations, DocumentKind, Entries, ExchangeId, Locate, Moment, Outworn, Paging, ProviderEvent,
+    Prune, Search, Which, Write, chains,
 };
 
 use super::over_every_store;
@@ -38,7 +38,12 @@ async fn filled(store: &Store, of: &str, n: i64, secret: &str) {
         beginning(of, n),
         Write::Exchange(exchange(&id, of, n).into()),
         Write::Entries(growth),
-        Write::Sent { exchange: of_exchange(), attempt: 0, body: Bytes::from(body) },
+        Write::Document {
+            kind: DocumentKind::Sent,
+            exchange: of_exchange(),
+            attempt: 0,
+            body: Bytes::from(body),
+        },
         Write::Events { exchange: of_exchange(), attempt: 0, events: vec![event] },
         Write::Answer { exchange: of_exchange(), json: format!("{{\"said\":\"{secret}\"}}").into() },
     ];

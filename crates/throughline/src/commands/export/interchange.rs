@@ -9,8 +9,8 @@ use throughline_carry::interchange::{EntryWriter, VERSION};
 use throughline_core::{ConversationId, Text};
 use throughline_gateway::view;
 use throughline_store::{
-    Attempt, CompactionStep, Conversations, Entries, Exchange, Heading, History, Kept, Moment, Recording,
-    StepId, Which,
+    Attempt, CompactionStep, Conversations, DocumentKind, Entries, Exchange, Heading, History, Kept, Moment,
+    Recording, StepId, Which,
 };
 use throughline_wire::json::Writer;
 
@@ -67,15 +67,17 @@ impl Lines {
     }
 
     fn recording(&mut self, exchange: &str, recording: &Recording) {
-        for (attempt, body) in &recording.sent {
-            self.line("sent", |writer| {
-                writer.field_str("exchange", exchange);
-                writer.field_uint("attempt", u64::from(*attempt));
-                match std::str::from_utf8(body) {
-                    Ok(text) => writer.field_str("text", text),
-                    Err(_) => writer.field_str("base64", &BASE64.encode(body)),
-                }
-            });
+        for kind in DocumentKind::ALL {
+            for (attempt, body) in recording.documents(kind) {
+                self.line(document_name(kind), |writer| {
+                    writer.field_str("exchange", exchange);
+                    writer.field_uint("attempt", u64::from(*attempt));
+                    match std::str::from_utf8(body) {
+                        Ok(text) => writer.field_str("text", text),
+                        Err(_) => writer.field_str("base64", &BASE64.encode(body)),
+                    }
+                });
+            }
         }
         for (attempt, event) in &recording.events {
             self.line("event", |writer| {
@@ -92,6 +94,16 @@ impl Lines {
                 writer.field_str("json", answer);
             });
         }
+    }
+}
+
+/// Returns what a line is called that holds a document.
+pub const fn document_name(kind: DocumentKind) -> &'static str {
+    match kind {
+        DocumentKind::Sent => "sent",
+        DocumentKind::Received => "received",
+        DocumentKind::Provenance => "provenance",
+        DocumentKind::Report => "report",
     }
 }
 
@@ -160,12 +172,19 @@ fn write_attempt(writer: &mut Writer, attempt: &Attempt) {
     writer.field_str("dialect", attempt.dialect.name());
     optional(writer, "model", attempt.model.as_ref());
     optional(writer, "strategy", attempt.strategy.as_ref());
-    optional(writer, "report", attempt.report.as_ref());
     moment(writer, "started", Some(attempt.started));
     moment(writer, "ended", attempt.ended);
     status(writer, attempt.status);
     optional(writer, "failure", attempt.failure.as_ref());
     step_id(writer, "compaction", attempt.compaction.as_ref());
+    if let Some(plan) = attempt.plan {
+        writer.key("plan");
+        writer.begin_array();
+        [plan.before, plan.after, plan.tools].into_iter().for_each(|tokens| writer.uint(tokens));
+        writer.end_array();
+    }
+    optional(writer, "continues", attempt.continues.as_ref());
+    optional(writer, "recall", attempt.recall.as_ref());
     writer.end_object();
 }
 

@@ -2,6 +2,7 @@
 
 use super::find::{failed, stem};
 use crate::args::Args;
+use crate::commands::export::interchange::document_name;
 use crate::commands::history;
 use crate::exit::CommandError;
 use crate::output::{self, Bar, Unit};
@@ -14,8 +15,9 @@ use std::path::Path;
 use throughline_carry::interchange::{EntryReader, ReadError, VERSION};
 use throughline_core::{ConversationId, Dialect, EntryId, Text, Usage};
 use throughline_store::{
-    Attempt, Batch, CompactionStep, Exchange, ExchangeId, Extension, History, Moment, NewConversation,
-    PARENT, PROJECT, ProviderEvent, ResponseMark, Scope, Setting, StepId, Which, Write,
+    Attempt, Batch, CompactionStep, DocumentKind, Exchange, ExchangeId, Extension, History, Moment,
+    NewConversation, PARENT, PROJECT, PlanSizes, ProviderEvent, ResponseMark, Scope, Setting, StepId, Which,
+    Write,
 };
 use throughline_wire::json::{DecodeError, Document, Node};
 
@@ -107,7 +109,7 @@ impl<'h> Loader<'h> {
             "compaction" => self.compaction(&node),
             "envelope" => self.reader.envelope(&node),
             "entry" => self.entry(&node),
-            "sent" | "event" | "answer" => self.recording(&node),
+            "sent" | "received" | "provenance" | "report" | "event" | "answer" => self.recording(&node),
             kind => Err(ReadError::Field(format!("`{kind}` is not a line of this form"))),
         }
     }
@@ -186,8 +188,10 @@ impl<'h> Loader<'h> {
         if self.recorded.contains(&exchange) {
             return Ok(());
         }
-        self.writes.push(match &*node.expect_field("type")?.expect_str()? {
-            "sent" => {
+        let kind = node.expect_field("type")?.expect_str()?;
+        let document = DocumentKind::ALL.into_iter().find(|document| document_name(*document) == &*kind);
+        self.writes.push(match (document, &*kind) {
+            (Some(kind), _) => {
                 let body = match optional(node, "base64")? {
                     Some(encoded) => {
                         let decoded = BASE64.decode(encoded.as_bytes());
@@ -195,9 +199,9 @@ impl<'h> Loader<'h> {
                     }
                     None => Bytes::copy_from_slice(text(node, "text")?.as_bytes()),
                 };
-                Write::Sent { exchange, attempt: attempt_number(node)?, body }
+                Write::Document { exchange, attempt: attempt_number(node)?, kind, body }
             }
-            "event" => {
+            (None, "event") => {
                 let event = ProviderEvent {
                     at: moment(node, "at")?,
                     name: optional(node, "name")?,
@@ -205,7 +209,7 @@ impl<'h> Loader<'h> {
                 };
                 Write::Events { exchange, attempt: attempt_number(node)?, events: vec![event] }
             }
-            _ => Write::Answer { exchange, json: text(node, "json")? },
+            (None, _) => Write::Answer { exchange, json: text(node, "json")? },
         });
         Ok(())
     }
@@ -226,7 +230,7 @@ impl<'h> Loader<'h> {
         self.looked_up = self.exchanges.len();
         let (recorded, mut writes) = (&self.recorded, std::mem::take(&mut self.writes));
         writes.retain(|write| match write {
-            Write::Sent { exchange, .. }
+            Write::Document { exchange, .. }
             | Write::Events { exchange, .. }
             | Write::Answer { exchange, .. } => !recorded.contains(exchange),
             _ => true,
@@ -293,12 +297,14 @@ fn attempt(node: &Node<'_>) -> Read<Attempt> {
         dialect: dialect(node)?,
         model: optional(node, "model")?,
         strategy: optional(node, "strategy")?,
-        report: optional(node, "report")?,
         started: moment(node, "started")?,
         ended: optional_moment(node, "ended")?,
         status: status(node)?,
         failure: optional(node, "failure")?,
         compaction: node.field("compaction").map(|step| step_id(&step)).transpose()?,
+        plan: node.field("plan").map(|plan| plan_sizes(&plan)).transpose()?,
+        continues: optional(node, "continues")?,
+        recall: optional(node, "recall")?,
     })
 }
 
@@ -309,6 +315,14 @@ fn step_id(node: &Node<'_>) -> Read<StepId> {
 fn attempt_number(node: &Node<'_>) -> Read<u32> {
     let attempt = node.expect_field("attempt")?;
     u32::try_from(attempt.expect_u64()?).map_err(|_| attempt.error("is too large").into())
+}
+
+fn plan_sizes(node: &Node<'_>) -> Read<PlanSizes> {
+    let counts: Vec<u64> = node.items().map(|count| Ok(count.expect_u64()?)).collect::<Read<_>>()?;
+    match counts.as_slice() {
+        [before, after, tools] => Ok(PlanSizes { before: *before, after: *after, tools: *tools }),
+        _ => Err(node.error("must be three counts").into()),
+    }
 }
 
 fn usage(node: &Node<'_>) -> Read<Usage> {

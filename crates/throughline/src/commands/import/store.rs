@@ -201,16 +201,10 @@ impl Importer {
             ending: Some(Text::from_static(if answered.failure.is_some() { "failed" } else { "end_turn" })),
             usage: answered.usage,
             attempts: vec![Attempt {
-                backend: Text::from_static(self.origin.name()),
-                dialect: self.origin.dialect(),
                 model,
-                strategy: None,
-                report: None,
-                started: begun.started,
                 ended: Some(Moment(at)),
-                status: None,
                 failure: answered.failure.clone(),
-                compaction: None,
+                ..Attempt::begun(Text::from_static(self.origin.name()), self.origin.dialect(), begun.started)
             }],
             ..begun
         };

@@ -4,7 +4,7 @@ use crate::exit::CommandError;
 use crate::output::{self, Ink, json_lines};
 use throughline_core::ConversationId;
 use throughline_gateway::view;
-use throughline_store::{Attempt, Exchange, History, Recording, Which};
+use throughline_store::{Attempt, DocumentKind, Exchange, History, PlanSizes, Recording, Which};
 use throughline_wire::json::{Document, Node};
 
 /// How many bytes of bodies are shown at most; of more than that, the latest.
@@ -21,13 +21,13 @@ pub async fn shown(
     let mut texts = Vec::with_capacity(exchanges.len());
     let mut room = BODY_BYTES_MAX;
     for (at, exchange) in exchanges.iter().enumerate().rev() {
-        let mut recording = Recording::default();
+        let mut recording = history.recording(exchange.id.clone(), Which::Reports).await?;
         if room > 0 {
-            recording = history.recording(exchange.id.clone(), Which::Sent).await?;
-            let bytes: usize = recording.sent.iter().map(|(_, body)| body.len()).sum();
+            let sent = history.recording(exchange.id.clone(), Which::Sent).await?.sent;
+            let bytes: usize = sent.iter().map(|(_, body)| body.len()).sum();
             // The latest one is shown whatever its size.
-            if bytes > room && at + 1 != exchanges.len() {
-                recording = Recording::default();
+            if bytes <= room || at + 1 == exchanges.len() {
+                recording.sent = sent;
             }
             room = room.saturating_sub(bytes);
         }
@@ -56,13 +56,14 @@ pub async fn one(
         )));
     };
     let exchange = &exchanges[at];
-    let recording = history.recording(exchange.id.clone(), Which::Sent).await?;
+    let mut recording = history.recording(exchange.id.clone(), Which::Reports).await?;
+    recording.sent = history.recording(exchange.id.clone(), Which::Sent).await?.sent;
     Ok(text(at + 1, exchange, &recording, json, ink))
 }
 
 fn text(number: usize, exchange: &Exchange, recording: &Recording, json: bool, ink: &Ink) -> String {
     if json {
-        let write = |writer: &mut _, each: &Exchange| view::write_exchange(writer, each, &recording.sent);
+        let write = |writer: &mut _, each: &Exchange| view::write_exchange(writer, each, recording);
         return json_lines(std::slice::from_ref(exchange), write);
     }
     exchange_shown(number, exchange, recording, ink)
@@ -80,9 +81,8 @@ fn exchange_shown(number: usize, exchange: &Exchange, recording: &Recording, ink
         text.push_str(&format!("  {}\n", ink.bad(&ink.tame(&format!("✗ {}", failure.line())))));
     }
     for (at, attempt) in (0_u32..).zip(&exchange.attempts) {
-        let body = recording.sent.iter().find(|(number, _)| *number == at).map(|(_, body)| &**body);
-        text.push_str(&attempt_shown(at + 1, attempt, body, ink));
-        if body.is_none() {
+        text.push_str(&attempt_shown(at, attempt, recording, ink));
+        if recording.document(at, DocumentKind::Sent).is_none() {
             let hint = format!("  (the body is not shown; --exchange {number} shows it if it was kept)\n");
             text.push_str(&ink.dim(&hint));
         }
@@ -91,7 +91,8 @@ fn exchange_shown(number: usize, exchange: &Exchange, recording: &Recording, ink
     text
 }
 
-fn attempt_shown(number: u32, attempt: &Attempt, body: Option<&[u8]>, ink: &Ink) -> String {
+fn attempt_shown(at: u32, attempt: &Attempt, recording: &Recording, ink: &Ink) -> String {
+    let number = at + 1;
     let name = ink.bold(&attempt.backend);
     let model = ink.tame(attempt.model.as_deref().unwrap_or("no model"));
     let strategy = attempt.strategy.as_deref().unwrap_or("no strategy");
@@ -101,35 +102,25 @@ fn attempt_shown(number: u32, attempt: &Attempt, body: Option<&[u8]>, ink: &Ink)
         (None, None) => "no answer yet".to_owned(),
     };
     let took = attempt.ended.map(|ended| format!(" in {} ms", ended.0 - attempt.started.0));
-    let state = if leans_on_state(attempt) { " state=provider" } else { "" };
+    let state = if attempt.continues.is_some() { " state=provider" } else { "" };
     let mut text = format!(
         "  attempt {number}  {name}  {} {model}  {strategy}{state}  {came_of}{}\n",
         attempt.dialect,
         took.unwrap_or_default()
     );
-    attempt.report.iter().for_each(|report| text.push_str(&changes_shown(attempt, report, ink)));
-    if let Some(body) = body {
-        text.push_str(&format!(
-            "{}
-",
-            ink.tame(&String::from_utf8_lossy(body))
-        ));
+    if let Some(report) = recording.document(at, DocumentKind::Report) {
+        text.push_str(&changes_shown(attempt, &String::from_utf8_lossy(report), ink));
+    }
+    if let Some(body) = recording.document(at, DocumentKind::Sent) {
+        text.push_str(&format!("{}\n", ink.tame(&String::from_utf8_lossy(body))));
     }
     text
-}
-
-/// Says whether the backend's own state stood for a part of the history, as the report tells.
-fn leans_on_state(attempt: &Attempt) -> bool {
-    let Some(report) = &attempt.report else { return false };
-    let Ok(document) = Document::parse(report.as_str()) else { return false };
-    let summary = document.root().field("summary").and_then(|summary| summary.as_text());
-    summary.is_some_and(|summary| summary.split(' ').any(|word| word == "state=provider"))
 }
 
 /// Shows the changes of a report, which the record keeps as JSON.
 fn changes_shown(attempt: &Attempt, report: &str, ink: &Ink) -> String {
     let Ok(document) = Document::parse(report) else { return format!("    {}\n", ink.tame(report)) };
-    let plan = document.root().field("plan").map_or_else(String::new, |plan| plan_shown(attempt, plan, ink));
+    let plan = attempt.plan.map_or_else(String::new, |plan| plan_shown(attempt, plan, ink));
     let plan =
         document.root().field("handover").map_or_else(String::new, |each| handover_shown(each, ink)) + &plan;
     let Some(changes) = document.root().field("changes") else { return plan };
@@ -156,11 +147,10 @@ fn handover_shown(handover: Node<'_>, ink: &Ink) -> String {
 }
 
 /// Shows what a plan made of a history that did not fit, and where that was decided.
-fn plan_shown(attempt: &Attempt, plan: Node<'_>, ink: &Ink) -> String {
-    let number = |name| plan.field(name).and_then(|value| value.as_u64()).unwrap_or_default();
+fn plan_shown(attempt: &Attempt, plan: PlanSizes, ink: &Ink) -> String {
     let step = attempt.compaction.as_ref();
     let since = step.map_or_else(String::new, |step| format!(", as decided in {}", step.exchange));
-    let (before, after) = (number("tokens_before"), number("tokens_after"));
+    let PlanSizes { before, after, .. } = plan;
     format!("    {}\n", ink.tame(&format!("planned: {after} of {before} tokens are shown{since}")))
 }
 
@@ -172,23 +162,19 @@ mod tests {
 
     #[test]
     fn what_a_backend_keeps_itself_is_said_beside_the_strategy() {
-        let shown = |summary: &str| {
+        let shown = |continues: Option<&str>| {
             let attempt = Attempt {
-                backend: "own".into(),
-                dialect: Dialect::Responses,
                 model: Some("m".into()),
                 strategy: Some("native".into()),
-                report: Some(format!("{{\"summary\":\"{summary}\",\"changes\":[]}}").into()),
-                started: Moment(1),
                 ended: Some(Moment(3)),
                 status: Some(200),
-                failure: None,
-                compaction: None,
+                continues: continues.map(Into::into),
+                ..Attempt::begun("own".into(), Dialect::Responses, Moment(1))
             };
-            attempt_shown(1, &attempt, None, &Ink::of_stdout())
+            attempt_shown(0, &attempt, &Recording::default(), &Ink::of_stdout())
         };
-        let line = shown("repaired=0 strategy=native state=provider");
+        let line = shown(Some("resp_1"));
         assert!(line.contains("native state=provider  200 in 2 ms"), "{line}");
-        assert!(shown("repaired=0 strategy=native").contains("native  200 in 2 ms"));
+        assert!(shown(None).contains("native  200 in 2 ms"));
     }
 }

@@ -202,16 +202,10 @@ mod tests {
             before: Some(EntryId::new(before)),
             ending: Some("failed".into()),
             attempts: vec![Attempt {
-                backend: "claude".into(),
-                dialect: Dialect::Messages,
-                model: None,
-                strategy: None,
-                report: None,
-                started: Moment(0),
                 ended: Some(Moment(0)),
                 status: Some(400),
                 failure: Some("prompt is too long".into()),
-                compaction: None,
+                ..Attempt::begun("claude".into(), Dialect::Messages, Moment(0))
             }],
             ..begun
         }
