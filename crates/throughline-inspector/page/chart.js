@@ -80,7 +80,7 @@ export function Chart({ exchanges: all, at, open }) {
       <text class="axis" x=${LEFT - 4} y=${y(most) + 4}>${brief(most)}</text><line class="grid" x1=${LEFT} x2=${WIDTH} y1=${y(most)} y2=${y(most)} />
       <text class="axis" x=${LEFT - 4} y=${floor}>0</text>
       ${exchanges.map(bar)}${limit}
-      ${isDrawn && html`<text class="axis" x=${LEFT - 4} y=${y(windows.at(-1)) + 4}>${brief(windows.at(-1))}</text>`}
+      ${[...new Set(windows)].filter((window) => isDrawn && window < top).map((window) => html`<text class="axis" x=${LEFT - 4} y=${y(window) + 4}>${brief(window)}</text>`)}
     </svg>
     <figcaption><span>context window by exchange</span>
       ${layers.filter(has).map(([kind, label]) => html`<span class="key-of"><i class=${kind}></i> ${label}</span>`)}

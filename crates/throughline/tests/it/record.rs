@@ -427,9 +427,16 @@ fn what_was_used_is_added_up_alike_in_the_terminal_and_over_http() {
 #[test]
 fn a_running_gateway_is_found_and_its_page_named() {
     let served = Served::start("found");
-    let run = served.run(&["open"]);
-    assert_eq!(run.code, 1, "the configuration names another address: {}", run.stdout);
-    assert!(run.stderr.contains("throughline serve --open"), "{}", run.stderr);
+    let (_, id) = served.talk();
+    let listen = |address: &str| {
+        std::fs::write(served.folder.join("at.toml"), format!("listen = \"{address}\"\n{CONFIG}"))
+    };
+    listen(&served.address).unwrap();
+    let shown = served.shown(&["open", "@last", "--config", "at.toml"]);
+    assert_eq!(shown, format!("http://{}/#/c/{id}\n", served.address));
+    listen("127.0.0.1:1").unwrap();
+    let run = served.run(&["open", "--config", "at.toml"]);
+    assert_eq!((run.code, run.stderr.contains("throughline serve --open")), (1, true), "{}", run.stderr);
 }
 
 #[test]
