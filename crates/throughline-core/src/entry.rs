@@ -134,6 +134,17 @@ pub enum Input {
     Freeform(Text),
 }
 
+impl Call {
+    /// Says whether the other announces this call again: it shares an id with it, and calls the same with the same.
+    #[must_use]
+    pub fn is_same_call(&self, other: &Self) -> bool {
+        let item = self.item_id.as_ref().filter(|id| !id.is_empty());
+        let shares_id = self.id == other.id || (item.is_some() && item == other.item_id.as_ref());
+        shares_id
+            && (&self.name, &self.namespace, &self.input) == (&other.name, &other.namespace, &other.input)
+    }
+}
+
 impl Input {
     /// Returns the text, whatever it is meant to be.
     #[must_use]

@@ -13,6 +13,17 @@ pub struct Failure {
     pub message: Text,
     /// The field that is to blame.
     pub param: Option<Text>,
+    /// How the backend itself put it, for whoever passes the failure on; nothing here is decided by it.
+    pub refusal: Option<Refusal>,
+}
+
+/// How a backend refused a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status that it answered with.
+    pub status: u16,
+    /// For how many seconds it wants to be left alone.
+    pub retry_after: Option<u32>,
 }
 
 /// The kinds of failure that clients tell apart.
@@ -55,6 +66,6 @@ impl Failure {
     /// Returns a failure of that kind with nothing but a message.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<Text>) -> Self {
-        Self { kind, code: None, message: message.into(), param: None }
+        Self { kind, code: None, message: message.into(), param: None, refusal: None }
     }
 }

@@ -46,11 +46,12 @@ pub use entry::{
     Thought,
 };
 pub use exit::exit_code;
-pub use failure::{Failure, FailureKind};
+pub use failure::{Failure, FailureKind, Refusal};
 pub use frame::{BlockId, BlockKind, Frame, Piece};
 pub use id::{ConversationId, EntryId};
 pub use ledger::{Ledger, Mismatch, Oddity, PairState, ToolPair};
 pub use naming::NameMap;
+pub use normalise::without_reasoning;
 pub use origin::{Dialect, Envelope, Extra, Origin, Wire};
 pub use part::{Content, File, Image, Media, Part, joined_text};
 pub use prompt::{Prompt, Target, prepare};

@@ -264,7 +264,8 @@ impl Rules {
         Self {
             name: Text::from_static("openai-chat"),
             dialect: Dialect::Chat,
-            call_id: NameRule::up_to(64, Charset::Any),
+            // "Expected a string with maximum length 40": newer models were seen to take 64, but not all do.
+            call_id: NameRule::up_to(40, Charset::Any),
             unique_call_ids: false,
             namespaces: false,
             media_in_results: false,

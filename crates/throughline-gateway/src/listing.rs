@@ -31,6 +31,8 @@ pub struct Listing {
     pub asked: Moment,
     /// What it lists; none if it did not answer, or has no listing.
     pub models: Option<BTreeSet<Text>>,
+    /// How many tokens fit into the windows of those models of which it says so.
+    pub windows: BTreeMap<Text, u64>,
 }
 
 /// What came of asking each backend.
@@ -81,7 +83,8 @@ async fn ask(gateway: &Gateway, setup: &Setup, backend: &Backend) {
     let mut lessons = probe.lessons(backend, &gateway.standing(), asked);
     lessons.extend(probe.listed(backend, asked));
     let (name, count) = (backend.name.as_str(), models.as_ref().map(BTreeSet::len));
-    setup.list(backend.name.clone(), Listing { asked, models });
+    lessons.extend(probe.kept_windows(backend, asked));
+    setup.list(backend.name.clone(), Listing { asked, models, windows: probe.windows() });
     match count {
         Some(count) => tracing::info!(backend = name, models = count, "models listed"),
         None => tracing::info!(backend = name, "no models listed"),

@@ -7,7 +7,7 @@ use crate::config::{Backend, Credential};
 use crate::egress::bounds::{LISTING_BYTES_MAX, REFUSAL_BYTES_MAX};
 use crate::egress::{Answered, Egress, EgressError, Presented};
 use crate::verdicts;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use throughline_core::Text;
 use throughline_store::{Moment, Standing, Write};
@@ -99,6 +99,31 @@ impl Probe {
             Reached::Listed(models) => Some(models.iter().map(|model| model.id.clone()).collect()),
             Reached::Unlisted | Reached::Refused { .. } | Reached::Unreachable(_) => None,
         }
+    }
+
+    /// Returns the windows of the models that the backend lists, where it says them.
+    #[must_use]
+    pub fn windows(&self) -> BTreeMap<Text, u64> {
+        match &self.reached {
+            Reached::Listed(models) => {
+                models.iter().filter_map(|model| Some((model.id.clone(), model.window?))).collect()
+            }
+            Reached::Unlisted | Reached::Refused { .. } | Reached::Unreachable(_) => BTreeMap::new(),
+        }
+    }
+
+    /// Returns what is to be written to remember the windows of those models that the configuration names.
+    #[must_use]
+    pub fn kept_windows(&self, backend: &Backend, at: Moment) -> Vec<Write> {
+        let sent = backend.models.iter().map(|rule| rule.sent.as_ref().unwrap_or(&rule.pattern));
+        let named: BTreeSet<&Text> = backend.default_model.iter().chain(sent).collect();
+        let windows = self.windows();
+        let listed = windows.iter().filter(|(model, _)| named.contains(model));
+        listed
+            .map(|(model, window)| {
+                verdicts::keep_window(&backend.name, model, *window, Evidence::Listing, at)
+            })
+            .collect()
     }
 
     /// Returns what is to be written for people to see which models the backend lists.

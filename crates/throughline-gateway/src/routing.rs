@@ -10,6 +10,7 @@
 //! 5. the backend that lists or maps the model name; the most specific pattern wins, then the active backend;
 //! 6. the active backend of the configuration.
 
+use crate::config::keys::nearest;
 use crate::config::{Backend, Config, ModelRule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -61,6 +62,19 @@ pub struct Destination {
     pub backend: Arc<Backend>,
     /// The model name that is sent.
     pub model: Text,
+    /// How many tokens fit, as the backend lists it and as it said when it refused a prompt.
+    pub window: LearnedWindow,
+    /// The name that was asked for, if nobody knows it and another one stands in for it.
+    pub unknown: Option<Text>,
+}
+
+/// How many tokens fit into a model's window, as its backend says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LearnedWindow {
+    /// As it lists it. The configuration is believed over it.
+    pub listed: Option<u64>,
+    /// As it said when it refused a prompt. It is believed over everything.
+    pub refused: Option<u64>,
 }
 
 /// Why a request goes where it goes.
@@ -91,12 +105,38 @@ pub enum RouteError {
         /// What there is.
         known: String,
     },
+    /// The model name begins with what is nearly the name of a backend.
+    #[error("`{model}`: no backend is called `{name}`; did you mean `{nearest}/{rest}`?")]
+    MisspeltBackend {
+        /// The model name.
+        model: Text,
+        /// What it begins with.
+        name: Text,
+        /// What was probably meant.
+        nearest: Text,
+        /// What follows it.
+        rest: Text,
+    },
+    /// A switch names a model that the backend does not have.
+    #[error("the backend `{backend}` has no model `{model}`{}", hint(.nearest.as_ref()))]
+    UnknownModel {
+        /// The backend.
+        backend: Text,
+        /// The model.
+        model: Text,
+        /// What was probably meant.
+        nearest: Option<Text>,
+    },
     /// No model was asked for, and the backend has no default.
     #[error("no model was asked for, and the backend `{backend}` has no default_model")]
     NoModel {
         /// Which backend.
         backend: Text,
     },
+}
+
+fn hint(nearest: Option<&Text>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"))
 }
 
 /// Decides where a request goes.
@@ -220,19 +260,56 @@ fn choose<'a>(
     if let Some(backend) = named.and_then(|name| config.backend(name)) {
         return Ok(Choice { is_named: true, ..Choice::unforced(backend, Reason::Name) });
     }
+    let by_model = model.and_then(|model| by_model(config, model, listings));
+    if let Some(error) = model.filter(|_| by_model.is_none()).and_then(|model| misspelt(config, model)) {
+        return Err(error);
+    }
     let switches = [(asked.conversation, Reason::Conversation), (asked.switched, Reason::Switch)];
     for (pick, reason) in switches {
         if let Some((pick, backend)) = pick.and_then(|pick| Some((pick, config.backend(&pick.backend)?))) {
             return Ok(Choice { model: pick.model.as_deref(), ..Choice::unforced(backend, reason) });
         }
     }
-    if let Some(backend) = model.and_then(|model| by_model(config, model, listings)) {
+    if let Some(backend) = by_model {
         return Ok(Choice::unforced(backend, Reason::Model));
     }
     let active = config.backend(&config.active).or(config.backends.first());
     active
         .map(|backend| Choice::unforced(backend, Reason::Active))
         .ok_or_else(|| unknown(config, &config.active))
+}
+
+/// Says that a name such as `glmm/x` was meant for a backend, if one is called nearly so. Names of models have a `/` in
+/// them as well, so what is not near is none of a backend.
+fn misspelt(config: &Config, model: &str) -> Option<RouteError> {
+    let (name, rest) = model.split_once('/').filter(|(_, rest)| !rest.is_empty())?;
+    let nearest = nearest(name, config.backends.iter().map(|backend| &*backend.name))?;
+    let [model, name, nearest, rest] = [model, name, nearest, rest].map(Text::from);
+    Some(RouteError::MisspeltBackend { model, name, nearest, rest })
+}
+
+/// Checks the model of a switch against what the backend is known to have.
+///
+/// What it lists counts. Where it was not asked, only a name that is nearly a configured one is refused.
+///
+/// # Errors
+/// When the backend has no such model.
+pub fn check_model(backend: &Backend, model: &str, listings: &Listings) -> Result<(), RouteError> {
+    let listed = listings.get(&backend.name).filter(|models| !models.is_empty());
+    let has_rule = backend.models.iter().any(|rule| fits(&rule.pattern, model));
+    let is_default = backend.default_model.as_deref() == Some(model);
+    if has_rule || is_default || lists(backend, model, listings) {
+        return Ok(());
+    }
+    let configured = backend.models.iter().flat_map(|rule| std::iter::once(&rule.pattern).chain(&rule.sent));
+    let configured = configured.filter(|name| !name.contains('*')).chain(&backend.default_model);
+    let known: BTreeSet<&str> =
+        configured.map(Text::as_str).chain(listed.into_iter().flatten().map(Text::as_str)).collect();
+    let near = nearest(model, known.iter().copied()).map(Text::from);
+    if listed.is_none() && near.is_none() {
+        return Ok(());
+    }
+    Err(RouteError::UnknownModel { backend: backend.name.clone(), model: Text::from(model), nearest: near })
 }
 
 fn from_header<'a>(config: &'a Config, header: &'a str, is_named: bool) -> Result<Choice<'a>, RouteError> {
@@ -277,7 +354,11 @@ fn destination(choice: &Choice<'_>, asked: Option<&str>, listings: &Listings) ->
             None => default().unwrap_or_else(|| Text::from(asked)),
         },
     };
-    Some(Destination { backend: Arc::clone(backend), model })
+    let is_replaced = choice.model.is_none()
+        && choice.reason == Reason::Active
+        && asked.is_some_and(|asked| rule(backend, asked).is_none() && *model != *asked);
+    let unknown = asked.filter(|_| is_replaced).map(Text::from);
+    Some(Destination { backend: Arc::clone(backend), model, window: LearnedWindow::default(), unknown })
 }
 
 /// Returns the rule for a model name. They are sorted, the one that counts first.
@@ -342,7 +423,7 @@ models = ["house", "gpt-5"]
     fn sent(asked: &Asked<'_>) -> String {
         let listings = Listings::from([("plain".into(), BTreeSet::from(["listed-by-plain".into()]))]);
         match route(&config(), asked, &listings) {
-            Ok(Route { first: Destination { backend, model }, reason, .. }) => {
+            Ok(Route { first: Destination { backend, model, .. }, reason, .. }) => {
                 format!("{} {} {}", &*backend.name, &*model, reason.name())
             }
             Err(error) => error.to_string(),
@@ -380,6 +461,34 @@ models = ["house", "gpt-5"]
         }
         assert_eq!(sent(&Asked::default()), "claude claude-sonnet-4-5 active");
         assert_eq!(sent(&Asked { model: Some(""), ..Asked::default() }), "claude claude-sonnet-4-5 active");
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_a_backends_is_refused_with_the_one_that_was_meant() {
+        let refused = sent(&Asked { model: Some("glmm/glm-5"), ..Asked::default() });
+        assert_eq!(refused, "`glmm/glm-5`: no backend is called `glmm`; did you mean `glm/glm-5`?");
+        let route = route(&config(), &Asked { model: Some("gpt-4o"), ..Asked::default() }, &Listings::new());
+        assert_eq!(route.unwrap().first.unknown.as_deref(), Some("gpt-4o"), "the report says so");
+    }
+
+    #[test]
+    fn the_model_of_a_switch_is_one_that_the_backend_has() {
+        let config = config();
+        let backend = config.backend("plain").unwrap();
+        let listings = Listings::from([("plain".into(), BTreeSet::from(["listed-by-plain".into()]))]);
+        let told = |model: &str, listings: &Listings| {
+            check_model(backend, model, listings)
+                .map_or_else(|error| error.to_string(), |()| "fine".to_owned())
+        };
+        assert_eq!(told("listed-by-plain", &listings), "fine");
+        assert_eq!(told("gpt-5", &listings), "fine");
+        assert_eq!(
+            told("listed-by-plane", &listings),
+            "the backend `plain` has no model `listed-by-plane`; did you mean `listed-by-plain`?"
+        );
+        assert_eq!(told("unheard-of", &listings), "the backend `plain` has no model `unheard-of`");
+        assert_eq!(told("unheard-of", &Listings::new()), "fine", "nobody knows what it has");
+        assert!(told("gpt5", &Listings::new()).ends_with("did you mean `gpt-5`?"));
     }
 
     #[test]

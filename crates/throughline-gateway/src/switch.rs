@@ -5,7 +5,7 @@
 //! configuration has lost since is passed over.
 
 use crate::config::Config;
-use crate::routing::{Pick, RouteError, unknown};
+use crate::routing::{Listings, Pick, RouteError, check_model, unknown};
 use throughline_core::Text;
 use throughline_store::{Batch, Moment, Scope, Setting, Standing, Write};
 
@@ -38,13 +38,14 @@ impl By {
 /// Reads `BACKEND[/MODEL]`.
 ///
 /// # Errors
-/// When the configuration has no such backend.
-pub fn checked(config: &Config, text: &str) -> Result<Pick, RouteError> {
+/// When the configuration has no such backend, or the backend no such model as far as is known.
+pub fn checked(config: &Config, text: &str, listings: &Listings) -> Result<Pick, RouteError> {
     let pick = Pick::parse(text);
-    match config.backend(&pick.backend) {
-        Some(_) => Ok(pick),
-        None => Err(unknown(config, &pick.backend)),
+    let backend = config.backend(&pick.backend).ok_or_else(|| unknown(config, &pick.backend))?;
+    if let Some(model) = &pick.model {
+        check_model(backend, model, listings)?;
     }
+    Ok(pick)
 }
 
 /// Returns what has to be written to make a switch, or to take it back.

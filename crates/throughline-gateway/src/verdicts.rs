@@ -46,6 +46,57 @@ pub fn keep(backend: &Text, model: Text, learned: &Learned) -> Write {
     })
 }
 
+/// The name under which the history keeps the window of a model.
+const WINDOW: &str = "context_window";
+
+/// How long a window that was learned holds.
+const WINDOW_HOLDS_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// Returns what is to be written to remember how many tokens fit into a model's window.
+#[must_use]
+pub fn keep_window(backend: &Text, model: &Text, window: u64, evidence: Evidence, at: Moment) -> Write {
+    let words = match evidence {
+        Evidence::Tried => "it refused a longer prompt",
+        Evidence::Header | Evidence::Listing => "the backend says so",
+    };
+    Write::Learned(throughline_store::Learned {
+        backend: backend.clone(),
+        model: model.clone(),
+        capability: Text::from_static(WINDOW),
+        verdict: Text::from(window.to_string()),
+        reason: Text::from(format!("{}: {words}", evidence.name())),
+        at,
+        expires: Some(Moment(at.0.saturating_add(WINDOW_HOLDS_MS))),
+    })
+}
+
+/// Returns the window of a model that was learned, and what told us, if it still holds.
+#[must_use]
+pub fn window(standing: &Standing, backend: &str, model: &str, at: Moment) -> Option<(u64, Evidence)> {
+    let kept = standing.learned.iter().find(|learned| {
+        learned.backend == *backend && learned.model == *model && learned.capability == WINDOW
+    })?;
+    let holds = kept.expires.is_none_or(|expires| expires > at);
+    let (evidence, _) = Learned::parse_reason(&kept.reason);
+    holds.then(|| Some((kept.verdict.parse().ok()?, evidence))).flatten()
+}
+
+/// Returns what is to be written to have what was learned of a backend forgotten: of one model, or of all.
+///
+/// It is not taken out but over, so that other gateways see it too.
+#[must_use]
+pub fn forget(standing: &Standing, backend: &str, model: Option<&str>, at: Moment) -> Vec<Write> {
+    let is_meant = |learned: &&throughline_store::Learned| {
+        learned.backend == *backend
+            && model.is_none_or(|model| learned.model == *model)
+            && learned.expires.is_none_or(|expires| expires > at)
+    };
+    let over = |learned: &throughline_store::Learned| {
+        Write::Learned(throughline_store::Learned { expires: Some(at), ..learned.clone() })
+    };
+    standing.learned.iter().filter(is_meant).map(over).collect()
+}
+
 /// Returns what is to be written for people to see which models a backend lists.
 ///
 /// It is no verdict: nothing is decided by it, so no ability goes by this name.
@@ -87,6 +138,35 @@ pub fn keep_told(standing: &Standing, backend: &Text, said: &[(Ability, Verdict)
 mod tests {
     use super::*;
     use crate::capability::Evidence;
+
+    #[test]
+    fn a_window_is_remembered_with_who_said_it() {
+        let (one, model) = (Text::from_static("one"), Text::from_static("m"));
+        let write = keep_window(&one, &model, 4096, Evidence::Tried, Moment(5));
+        let Write::Learned(kept) = write else { panic!("{write:?}") };
+        let standing = Standing { learned: vec![kept], ..Standing::default() };
+        assert_eq!(window(&standing, "one", "m", Moment(6)), Some((4096, Evidence::Tried)));
+        assert_eq!(window(&standing, "one", "other", Moment(6)), None);
+        assert_eq!(window(&standing, "one", "m", Moment(i64::MAX)), None);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_over_at_once() {
+        let verdict = |model: &'static str| {
+            let words = Text::from_static("tried");
+            let learned = Learned::new(Ability::ServerState, Verdict::No, Evidence::Tried, words, 7);
+            match keep(&Text::from_static("one"), Text::from_static(model), &learned) {
+                Write::Learned(kept) => kept,
+                write => panic!("{write:?}"),
+            }
+        };
+        let standing = Standing { learned: vec![verdict("m"), verdict("n")], ..Standing::default() };
+        assert_eq!(forget(&standing, "two", None, Moment(9)).len(), 0);
+        let writes = forget(&standing, "one", Some("m"), Moment(9));
+        let [Write::Learned(over)] = &writes[..] else { panic!("{writes:?}") };
+        assert!(!recall(over).unwrap().holds(9));
+        assert_eq!(forget(&standing, "one", None, Moment(9)).len(), 2);
+    }
 
     #[test]
     fn a_verdict_is_recalled_as_it_was_kept() {

@@ -1,9 +1,8 @@
 //! Chat Completions, in three profiles: OpenAI's own, Mistral's, and a strict local server's.
 //!
 //! OpenAI's tables follow its published request types, Mistral's those of its client and the order of
-//! roles in its open validator. Two limits are chosen: OpenAI enforced 40 characters for a tool call id
-//! and was later seen to take more, so its profile allows the 64 of the Responses API and the strict
-//! profile keeps the 40. OpenAI drops fields it does not know inside a message (`reasoning_content` is
+//! roles in its open validator. OpenAI takes 40 characters for a tool call id; it was seen to take more of some
+//! models, and to refuse it of others. OpenAI drops fields it does not know inside a message (`reasoning_content` is
 //! not on record as refused), so only Mistral's profile refuses them.
 
 #[cfg(test)]
@@ -46,8 +45,8 @@ pub(super) const OPENAI: Profile = Profile {
     message_extras: Extras::Ignored,
     parts: OPENAI_PARTS,
     arguments: req("arguments", Text),
-    is_call_id: |id| (1..=64).contains(&id.chars().count()),
-    call_id_says: "Expected a string with minimum length 1 and maximum length 64",
+    is_call_id: |id| (1..=40).contains(&id.chars().count()),
+    call_id_says: "Expected a string with minimum length 1 and maximum length 40",
     rules: OPENAI_RULES,
 };
 

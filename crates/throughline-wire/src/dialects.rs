@@ -1,5 +1,6 @@
 //! One door to the three dialects: whoever holds a [`Dialect`] calls these and matches on nothing.
 
+use crate::heal::healed;
 use crate::json::{DecodeError, Document};
 use crate::{chat, messages, responses};
 use std::sync::Arc;
@@ -106,7 +107,7 @@ pub fn encode_request(prompt: &Prompt<'_>, report: &mut Report) -> String {
         Dialect::Responses => responses::encode_request(prompt, report),
     };
     report.provenance.settle(&prompt.ask.entries);
-    body
+    healed(prompt.rules.dialect, body, report)
 }
 
 /// Writes each entry as an item of the Responses dialect, which alone lists what an answer was given by items.

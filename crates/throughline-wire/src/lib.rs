@@ -20,6 +20,8 @@ pub(crate) mod responses;
 
 mod dialects;
 mod edits;
+mod heal;
+mod hosted;
 mod input;
 mod order;
 mod place;
@@ -34,9 +36,10 @@ pub use dialects::{
     decode_abridged, decode_document, decode_request, encode_items, encode_request, history_field,
 };
 pub use edits::{CONTEXT_FIELD, ContextEdits, context_edits};
+pub use hosted::{with_all_pairs, with_hosted_pairs};
 pub use place::path;
 pub use replies::{decode_error, decode_reply, encode_error, encode_reply};
-pub use responses::ReasoningEvents;
+pub use responses::{ReasoningEvents, replayed_events};
 pub use restore::Restorer;
 pub use status::{kind_of_status, status_of};
 pub use streams::{MAX_BLOCKS, MAX_EVENT_BYTES, StreamDecoder, StreamEncoder};

@@ -16,7 +16,7 @@ pub use names::{
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use throughline_core::{BriefOptions, EmbedForm, ForeignReasoning, Strategy};
+use throughline_core::{EmbedForm, ForeignReasoning, Strategy};
 
 /// Where what every command accepts stands in the help.
 const GLOBAL: &str = "Global options";
@@ -109,7 +109,8 @@ pub enum Command {
     #[command(after_long_help = examples::USE)]
     Use(UseArgs),
     /// List the backends: who answers, and what was learned about each
-    Backends,
+    #[command(after_long_help = examples::BACKENDS)]
+    Backends(BackendsArgs),
     /// Show windows, limits and prices of models, and who says so
     ///
     /// Without a name, the models that the configuration names. A name may be BACKEND/MODEL.
@@ -224,6 +225,14 @@ pub enum Command {
         /// The directory to write them to, such as ~/.local/share/man/man1
         dir: Option<PathBuf>,
     },
+}
+
+/// What to do about backends.
+#[derive(Debug, clap::Args)]
+pub struct BackendsArgs {
+    /// Forget what was learned of a backend, or of one of its models; the next request finds it out anew
+    #[arg(long, value_name = "BACKEND[/MODEL]")]
+    pub forget: Option<String>,
 }
 
 /// What to have done.
@@ -697,10 +706,10 @@ pub struct BriefArgs {
     /// The dialect of the input
     #[arg(long, value_name = "DIALECT")]
     pub dialect: DialectName,
-    /// The most characters of one result; more is cut in the middle
-    #[arg(long, value_name = "N", default_value_t = BriefOptions::RESULT_CHARS_MAX)]
-    pub max_chars: usize,
-    /// The most characters of all results, the latest first [default: 60000, or what --max-chars allows]
+    /// The most characters of one result; more is cut in the middle [default: handover.max_result_chars]
+    #[arg(long, value_name = "N")]
+    pub max_chars: Option<usize>,
+    /// The most characters of all results, the latest first [default: handover.max_tool_context_chars]
     #[arg(long, value_name = "N")]
     pub max_total_chars: Option<usize>,
     /// Leave out the summary of what was said

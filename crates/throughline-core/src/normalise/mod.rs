@@ -17,6 +17,8 @@ mod system;
 mod tests;
 mod turns;
 
+pub use reasoning::without_reasoning;
+
 use crate::render;
 use crate::{Ask, Entry, Prompt, Report, Rules, Target};
 

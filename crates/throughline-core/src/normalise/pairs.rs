@@ -57,6 +57,14 @@ impl<'a> Arranger<'a> {
                     let is_call = entry.as_call().is_some();
                     let pair = is_call.then_some(pairs);
                     pairs += usize::from(is_call);
+                    if let Some(again) = pair.filter(|pair| self.came_before(*pair)) {
+                        self.report.entry(Action::Dropped, entry.place, "the same call came twice");
+                        let result = self.ledger.pairs()[again].result;
+                        for at in std::iter::once(at).chain(result) {
+                            self.report.leave_out(&self.entries[at], Absence::DuplicateResult);
+                        }
+                        continue;
+                    }
                     self.waiting.extend(pair);
                     self.items.push(Item { entry: entry.clone(), pair });
                 }
@@ -67,6 +75,22 @@ impl<'a> Arranger<'a> {
             }
         }
         self.place_results(self.entries.len());
+    }
+
+    /// Says whether a call is the same as one before it in its batch, and has nothing else to show for it.
+    fn came_before(&self, pair: usize) -> bool {
+        let known = self.ledger.pairs();
+        let result = |pair: usize| known[pair].result.and_then(|at| self.entries[at].as_return());
+        let Some(call) = self.entries[known[pair].call].as_call() else { return false };
+        self.waiting.iter().any(|first| {
+            let is_same = self.entries[known[*first].call].as_call().is_some_and(|it| it.is_same_call(call));
+            let says_more = match (result(*first), result(pair)) {
+                (_, None) => false,
+                (Some(first), Some(again)) => !same_result(first, again),
+                (None, Some(_)) => true,
+            };
+            is_same && !says_more
+        })
     }
 
     fn place(&mut self, at: usize, entry: &'a Entry) {

@@ -31,6 +31,30 @@ pub(super) fn sort(items: &mut Vec<Item>, target: &Target<'_>, report: &mut Repo
     *items = out;
 }
 
+/// Returns a history without any reasoning, for a backend that is to have none.
+///
+/// What stood behind it goes without the ids of its provider, which refuses an item whose reasoning is missing.
+#[must_use]
+pub fn without_reasoning(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut bereft = None;
+    let mut kept = Vec::with_capacity(entries.len());
+    for mut entry in entries {
+        if entry.side() != Side::Assistant {
+            bereft = None;
+        }
+        if matches!(entry.kind, Kind::Thought(_)) {
+            bereft = dialect_of(&entry);
+            continue;
+        }
+        let is_opaque = matches!(entry.kind, Kind::Opaque { .. } | Kind::Reference { .. });
+        if bereft.is_some() && entry.wire.as_ref().map(|wire| wire.dialect) == bereft && !is_opaque {
+            entry.intact = false;
+        }
+        kept.push(entry);
+    }
+    kept
+}
+
 /// Says whether a thought may go to the target.
 fn may_return(entry: &Entry, thought: &Thought, target: &Target<'_>) -> bool {
     let rule = target.rules.reasoning;

@@ -408,3 +408,12 @@ fn tools_are_declared_for_a_history_that_needs_them() {
     assert_eq!(prompt.tools.len(), 1);
     assert_eq!(prompt.tool_choice, Some(crate::ToolChoice::None));
 }
+
+#[test]
+fn the_same_call_sent_twice_is_one_pair_and_another_under_its_id_is_not() {
+    check("anthropic", "u c:1 c:1 r:1", "u c:1 r:1");
+    check("anthropic", "u c:1 c:1 r:1 r:1", "u c:1 r:1");
+    let (shown, report) = run("openai-chat", "u c:1 c:1 r:1 e:1");
+    assert!(shown.starts_with("u c:1 c:1_") && shown.contains("e:1_"), "{shown}");
+    assert!(report.count(Action::Renamed) > 0);
+}

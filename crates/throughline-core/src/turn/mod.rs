@@ -12,8 +12,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{Call, Ending, Entry, Failure, FailureKind, Outcome, Part, Stop, Text};
-use std::collections::{BTreeSet, VecDeque};
+use crate::{Call, Ending, Entry, Failure, FailureKind, Outcome, Part, Stop};
+use std::collections::VecDeque;
 
 /// How far a turn may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,15 +273,13 @@ impl Turn {
 }
 
 /// Returns the calls of an answer that somebody has to run, each once.
+///
+/// One that is announced twice is the same in everything but perhaps one of its ids. Two that differ in what they
+/// call are two, also under one id: some servers give the same one to every call.
 fn calls_of(entries: &[Entry]) -> VecDeque<Call> {
-    let mut ids: BTreeSet<(bool, Text)> = BTreeSet::new();
-    let mut calls = VecDeque::new();
+    let mut calls: VecDeque<Call> = VecDeque::new();
     for call in entries.iter().filter(|entry| !entry.is_hidden()).filter_map(Entry::as_call) {
-        let item = call.item_id.iter().filter(|id| !id.is_empty()).map(|id| (true, id.clone()));
-        let own: Vec<_> = std::iter::once((false, call.id.clone())).chain(item).collect();
-        let is_new = !own.iter().any(|id| ids.contains(id));
-        ids.extend(own);
-        if is_new {
+        if !calls.iter().any(|known| known.is_same_call(call)) {
             calls.push_back(call.clone());
         }
     }

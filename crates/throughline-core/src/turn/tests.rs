@@ -94,6 +94,17 @@ fn an_id_that_a_later_answer_uses_again_is_another_call() {
 }
 
 #[test]
+fn two_calls_under_one_id_both_run() {
+    let other = Call { name: "write".into(), ..call("a") };
+    let mut turn = Turn::new(LIMITS, []);
+    assert!(matches!(turn.next_step(), Some(TurnStep::Ask { .. })));
+    let entries = [call("a"), other.clone(), call("a")].map(|call| Entry::new(Kind::Called(call)));
+    turn.handle_answer(&entries, &stopped());
+    run(&mut turn, "a");
+    assert_eq!(turn.next_step(), Some(TurnStep::Run(other)));
+}
+
+#[test]
 fn the_cap_in_the_middle_of_a_batch_closes_the_rest_and_lets_the_model_sum_up() {
     let mut turn = Turn::new(TurnLimits { max_tool_calls: 1, ..LIMITS }, []);
     answer(&mut turn, &["a", "b", "c"], &stopped());

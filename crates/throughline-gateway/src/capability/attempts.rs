@@ -6,11 +6,12 @@
 //! - A feature that a backend rejects is left out at once: tool history becomes text (R08), state becomes the
 //!   full history (R26). What worked instead is a [`Lesson`]; if it does not work either, the first error is
 //!   the one returned, since its cause was another.
+//! - What a refusal names as wrong is repaired and sent again, once for each cause (R41).
 //! - Connect errors, 429, 502, 503 and 529 are repeated, with growing pauses, or as `Retry-After` says.
 //! - Then the next destination is tried, if the failure was the backend's and not the request's.
 //! - Once an answer has begun, nothing is repeated.
 
-use super::{Ability, Decision, Rejection, Verdict};
+use super::{Ability, Decision, Rejection, Repair, Repairs, Verdict};
 use std::time::Duration;
 
 /// A form in which a request can be sent.
@@ -22,6 +23,8 @@ pub struct Form {
     pub state: bool,
     /// Whether the backend may be asked to keep the answer.
     pub keep: bool,
+    /// What is repaired because the backend refused it.
+    pub repairs: Repairs,
 }
 
 /// One destination, and what may be tried there.
@@ -157,6 +160,7 @@ impl Leg {
             native: native.verdict() != Some(Verdict::No),
             state: state_age.is_some() && server_state.verdict() != Some(Verdict::No),
             keep: !refuses,
+            repairs: Repairs::NONE,
         };
         let is_fresh = state_age.is_some_and(|age| age < STATE_FRESH);
         Self {
@@ -288,11 +292,20 @@ impl<E> Attempts<E> {
                 self.learn(Ability::ServerState, Verdict::No, "it goes on from no answer");
                 Form { state: false, ..form }
             }),
+            Rejection::Repairable(repair) => Self::repaired(form, repair),
+            // What the backend keeps is of a length that it has taken before, and what is sent instead is shorter.
+            Rejection::TooLong { .. } => Self::repaired(Form { state: false, ..form }, Repair::FitWindow),
             Rejection::StoreRefused => form.keep.then(|| {
                 self.learn(Ability::ServerState, Verdict::No, REFUSES_TO_STORE);
                 Form { state: false, keep: false, ..form }
             }),
         }
+    }
+
+    /// Returns the form with one more repair, if that was not tried already.
+    fn repaired(form: Form, repair: Repair) -> Option<Form> {
+        let may = !form.repairs.has(repair);
+        may.then(|| Form { repairs: form.repairs.with(repair), ..form })
     }
 
     /// Notes a lesson. It is told only if an answer follows, so that a failure teaches nothing.

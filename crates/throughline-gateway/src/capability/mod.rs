@@ -6,11 +6,13 @@
 
 mod attempts;
 mod rejection;
+mod repair;
 mod retry_after;
 mod told;
 
 pub use attempts::{Attempts, Failed, Form, Leg, Lesson, RetryPolicy, Step};
 pub use rejection::{Rejection, rejection};
+pub use repair::{Repair, Repairs};
 pub use retry_after::retry_after;
 pub use told::{CAPABILITIES_HEADER, ListedModel, from_headers, from_listing};
 

@@ -5,6 +5,7 @@
 //! speaks for another cause is looked for first and ends the search. When it is unclear, it is not a
 //! rejection: the client then gets the backend's own error, which is right in any case.
 
+use super::repair::{Repair, refused_window, repair};
 use throughline_core::Failure;
 
 /// A feature of a request that a backend rejected as such.
@@ -18,18 +19,40 @@ pub enum Rejection {
     StateUnsupported,
     /// It refuses to be asked to keep the answer.
     StoreRefused,
+    /// It names something that can be repaired (R41).
+    Repairable(Repair),
+    /// The prompt is longer than its window, which it names.
+    TooLong {
+        /// How many tokens fit.
+        window: u64,
+    },
 }
 
-/// Returns what the backend rejected, if it rejected a feature and nothing else was wrong.
+/// Returns what the backend rejected, if it rejected a feature and nothing else was wrong; `body` is what it wrote.
 #[must_use]
-pub fn rejection(status: u16, failure: &Failure) -> Option<Rejection> {
+pub fn rejection(status: u16, failure: &Failure, body: &str) -> Option<Rejection> {
     let words = Words::of(failure);
+    if let Some(window) = refused_window(status, failure, body) {
+        return Some(Rejection::TooLong { window });
+    }
+    if let Some(repair) = repair(status, failure) {
+        return Some(Rejection::Repairable(repair));
+    }
     match status {
         400 | 404 | 409 | 422 if words.speak_of_state() => words.rejected_state(status),
         400 | 403 | 422 if words.refuse_to_store() => Some(Rejection::StoreRefused),
         400 | 422 if words.reject_native_tools() => Some(Rejection::NativeTools),
+        400 | 422 if words.find_fault_with_shape() || says_nothing(body) => Some(Rejection::NativeTools),
+        422 if words.blames_a_message() => Some(Rejection::NativeTools),
+        500 if words.speak_of_a_template() => Some(Rejection::NativeTools),
         _ => None,
     }
+}
+
+/// Says whether a refusal gives no reason at all: then what is least common about a request is the likeliest.
+fn says_nothing(body: &str) -> bool {
+    let body = body.trim().trim_matches(['"', '{', '}', '.']).to_lowercase();
+    ["", "bad request", "400 bad request", "invalid request", "error", "null"].contains(&body.as_str())
 }
 
 /// Words for tool history on the wire, in all dialects.
@@ -191,6 +214,9 @@ const OTHER_CAUSES: &[&str] = &[
     "metadata",
 ];
 
+/// Words for a request that is too long.
+const LENGTH_CAUSES: &[&str] = &["context length", "context size", "too long", "too large", "maximum"];
+
 /// What a failure says, in lower case.
 struct Words {
     message: String,
@@ -228,6 +254,29 @@ impl Words {
         let names_kind = ["input", "messages", "content", "type", "role", "tool_calls"].contains(&last);
         ["input", "messages", "body", "request"].contains(&first)
             && (is_number(last) || names_kind || TOOL_ITEMS.contains(&last))
+    }
+
+    /// What validators of schemas write about a message whose content is no string: that of a call, or of a result.
+    fn find_fault_with_shape(&self) -> bool {
+        let message = self.message.trim_end_matches(['.', '!', ' ']);
+        let is_required = message == "required" || message.ends_with(": required");
+        (is_required && self.blames_an_item())
+            || message.starts_with("invalid input: expected")
+            || message.contains(": invalid input: expected")
+            || (message.contains("expected string, received") && self.blames_an_item())
+    }
+
+    /// Says whether a field of a message is to blame, as FastAPI names it: by the last step of its path.
+    fn blames_a_message(&self) -> bool {
+        const FIELDS: [&str; 7] =
+            ["content", "role", "tool_calls", "tool_call_id", "messages", "input", "output"];
+        FIELDS.contains(&self.param.as_str()) && !self.has_any(LENGTH_CAUSES)
+    }
+
+    /// Says whether the template of a model, which turns messages into a prompt, gave up on them.
+    fn speak_of_a_template(&self) -> bool {
+        self.has_any(&["template", "jinja", "minja", "raise_exception", "roles are supported"])
+            || (self.has_any(TOOL_ITEMS) && self.has_any(NOT_TAKEN) && !self.has_any(LENGTH_CAUSES))
     }
 
     /// Some gateways say nothing but this, to anything whose type they do not know.

@@ -24,6 +24,8 @@ pub struct ListedModel {
     pub id: Text,
     /// What the listing says it can do.
     pub abilities: Vec<(Ability, Verdict)>,
+    /// How many tokens fit into its window, if the listing says so.
+    pub window: Option<u64>,
 }
 
 /// Returns what the headers of an answer say.
@@ -68,11 +70,51 @@ fn listed(model: Node<'_>) -> Option<ListedModel> {
     if takes_no_tools && !abilities.iter().any(|(ability, _)| *ability == Ability::NativeToolHistory) {
         abilities.push((Ability::NativeToolHistory, Verdict::No));
     }
-    Some(ListedModel { id, abilities })
+    Some(ListedModel { id, abilities, window: window(model) })
+}
+
+/// What servers call the window of a model in their listings: OpenRouter, vLLM, LM Studio and Mistral, Groq and
+/// ourselves, Ollama's list of what is loaded. What is loaded counts before what could be.
+const WINDOW_FIELDS: &[&str] = &[
+    "loaded_context_length",
+    "context_length",
+    "max_model_len",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "n_ctx",
+];
+
+/// Where llama.cpp says it, in `meta`: what it was started with, else what the model was trained with.
+const META_FIELDS: &[&str] = &["n_ctx", "n_ctx_train"];
+
+fn window(model: Node<'_>) -> Option<u64> {
+    let number = |node: Node<'_>, fields: &[&str]| {
+        fields.iter().find_map(|field| node.field(field)?.as_u64()).filter(|window| *window > 0)
+    };
+    let meta = || model.field("meta").and_then(|meta| number(meta, META_FIELDS));
+    number(model, WINDOW_FIELDS).or_else(meta)
 }
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn windows_are_read_from_the_listings_of_many_servers() {
+        for (model, window) in [
+            (r#"{"id":"a","context_length":131072,"top_provider":{"context_length":65536}}"#, Some(131_072)),
+            (r#"{"id":"a","object":"model","max_model_len":32768}"#, Some(32_768)),
+            (r#"{"id":"a","meta":{"n_ctx_train":40960}}"#, Some(40_960)),
+            (r#"{"id":"a","meta":{"n_ctx_train":40960,"n_ctx":8192}}"#, Some(8_192)),
+            (r#"{"id":"a","max_context_length":32768,"loaded_context_length":4096}"#, Some(4_096)),
+            (r#"{"id":"a"}"#, None),
+        ] {
+            let listing = format!(r#"{{"data":[{model}]}}"#);
+            assert_eq!(from_listing(&listing)[0].window, window, "{model}");
+        }
+        let loaded = r#"{"models":[{"name":"qwen3:8b","context_length":16384}]}"#;
+        assert_eq!(from_listing(loaded)[0].window, Some(16_384));
+    }
+
     use super::*;
 
     const NATIVE: Ability = Ability::NativeToolHistory;

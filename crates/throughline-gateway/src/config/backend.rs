@@ -354,6 +354,7 @@ impl At<'_, '_> {
             ("budget", section.budget.map(|value| value.to_string())),
             ("recall", section.recall.map(|value| value.to_string())),
             ("policy", section.policy.map(|value| value.name().to_owned())),
+            ("text_embed", section.text_embed.map(|value| value.name().to_owned())),
         ];
         for (key, value) in values {
             if let Some(value) = value {

@@ -9,7 +9,7 @@ use super::profiles::ProfileSection;
 use super::tools::{Approve, Confine, Prices};
 use super::values::{
     Budget, Choice, DialectName, HandoverMode, HandoverSummary, Models, OnStoreFailure, Policy, Ratio,
-    ReasoningPolicy, TimeLimit, ToolKind,
+    ReasoningPolicy, TextEmbed, TimeLimit, ToolKind,
 };
 use crate::secret::SecretRef;
 use serde::Deserialize;
@@ -172,6 +172,8 @@ pub struct HistorySection {
     pub recall: Option<bool>,
     /// Which policy decides.
     pub policy: Option<Policy>,
+    /// How results are written where tool history is sent as text.
+    pub text_embed: Option<TextEmbed>,
     /// What each tool does.
     pub rules: Option<Vec<ToolRule>>,
 }
@@ -198,6 +200,8 @@ pub struct HandoverSection {
     pub summary: Option<HandoverSummary>,
     /// The backend that writes it.
     pub summary_backend: Option<String>,
+    /// Whether a brief tells what tools said.
+    pub tool_context: Option<bool>,
     /// How long one result in a brief may be.
     pub max_result_chars: Option<NonZeroUsize>,
     /// How long all of them may be together.

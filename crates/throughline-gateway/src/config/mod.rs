@@ -43,5 +43,6 @@ pub use template::template;
 pub use tools::{Approve, Confine, Mcp, McpWay, Prices, Tools};
 pub use trust::{Distrust, FoundFile, IgnoredFile, Trust, TrustEntry, TrustRecord, Verdict, protected_paths};
 pub use values::{
-    Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, ToolKind,
+    Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TextEmbed,
+    ToolKind,
 };

@@ -17,6 +17,10 @@ pub struct ModelFact<T> {
 pub enum FactSource {
     /// The configuration of its backend.
     Configuration,
+    /// The backend, when it refused a longer prompt.
+    Refusal,
+    /// The backend's listing of models.
+    Listing,
     /// The catalogue, of this very model.
     Catalogue,
     /// The catalogue, of the family that it belongs to.
@@ -42,6 +46,8 @@ impl FactSource {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
+            Self::Refusal => "refusal",
+            Self::Listing => "listing",
             Self::Catalogue => "catalogue",
             Self::Family => "family",
         }

@@ -17,7 +17,8 @@ use super::telemetry::Tracing;
 use super::tools::{Mcp, Prices, Tools};
 use super::trust::IgnoredFile;
 use super::values::{
-    Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TimeLimit,
+    Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TextEmbed,
+    TimeLimit,
 };
 use crate::egress::EchoFilter;
 use crate::privacy::Privacy;
@@ -230,6 +231,8 @@ pub struct History {
     pub recall: bool,
     /// Which policy decides.
     pub policy: Policy,
+    /// How results are written where tool history is sent as text.
+    pub text_embed: TextEmbed,
     /// What each tool does, where that is not known by its name.
     pub rules: Vec<ToolRule>,
 }
@@ -243,10 +246,12 @@ pub struct Handover {
     pub summary: HandoverSummary,
     /// The backend that writes it; without one, the one that takes over.
     pub summary_backend: Option<Text>,
-    /// How long one result in a brief may be.
-    pub max_result_chars: usize,
-    /// How long all of them may be together.
-    pub max_tool_context_chars: usize,
+    /// Whether a brief tells what tools said.
+    pub tool_context: bool,
+    /// How long one result in a brief may be; as long as there is room, if nothing is said.
+    pub max_result_chars: Option<usize>,
+    /// How long all of them may be together; as long as the window takes, if nothing is said.
+    pub max_tool_context_chars: Option<usize>,
 }
 
 /// A value in effect, as it is shown.
@@ -488,6 +493,7 @@ impl Resolver<'_> {
             budget: Budget::Auto,
             recall: true,
             policy: Policy::Default,
+            text_embed: TextEmbed::default(),
             rules: Vec::new(),
         };
         let history = defaults.overridden_by(section);
@@ -496,6 +502,7 @@ impl Resolver<'_> {
         self.note("history.budget", history.budget);
         self.note("history.recall", history.recall);
         self.note("history.policy", history.policy.name());
+        self.note("history.text_embed", history.text_embed.name());
         self.note("history.rules", list(history.rules.iter().map(|rule| rule.tools.join("|"))));
         history
     }
@@ -509,13 +516,17 @@ impl Resolver<'_> {
             mode: section.mode.unwrap_or_default(),
             summary: section.summary.unwrap_or_default(),
             summary_backend,
-            max_result_chars: section.max_result_chars.map_or(2000, Into::into),
-            max_tool_context_chars: section.max_tool_context_chars.map_or(60_000, Into::into),
+            tool_context: section.tool_context.unwrap_or(true),
+            max_result_chars: section.max_result_chars.map(Into::into),
+            max_tool_context_chars: section.max_tool_context_chars.map(Into::into),
         };
         self.note("handover.mode", handover.mode.name());
         self.note("handover.summary", handover.summary.name());
-        self.note("handover.max_result_chars", handover.max_result_chars);
-        self.note("handover.max_tool_context_chars", handover.max_tool_context_chars);
+        self.note("handover.tool_context", handover.tool_context);
+        let chars =
+            |limit: Option<usize>| limit.map_or_else(|| FROM_WINDOW.to_owned(), |chars| chars.to_string());
+        self.note("handover.max_result_chars", chars(handover.max_result_chars));
+        self.note("handover.max_tool_context_chars", chars(handover.max_tool_context_chars));
         handover
     }
 
@@ -606,6 +617,9 @@ impl Resolver<'_> {
     }
 }
 
+/// How a limit of a brief is shown that is not set.
+const FROM_WINDOW: &str = "(what the window takes)";
+
 impl History {
     /// Returns these settings with what `section` says about them.
     pub(super) fn overridden_by(&self, section: HistorySection) -> Self {
@@ -615,6 +629,7 @@ impl History {
             budget: section.budget.unwrap_or(self.budget),
             recall: section.recall.unwrap_or(self.recall),
             policy: section.policy.unwrap_or(self.policy),
+            text_embed: section.text_embed.unwrap_or(self.text_embed),
             rules: section.rules.unwrap_or_else(|| self.rules.clone()),
         }
     }

@@ -40,6 +40,7 @@ const MIDDLE: &str = r#"
 #budget = "auto"
 #recall = true
 #policy = "default"
+#text_embed = "plain"
 
 # What tools do, for agents whose names for them are unusual.
 #[[history.rules]]
@@ -50,6 +51,8 @@ const MIDDLE: &str = r#"
 [handover]
 #mode = "auto"
 #summary = "digest"
+#tool_context = true
+# Upper bounds; without them, what the window takes.
 #max_result_chars = 2000
 #max_tool_context_chars = 60000
 
@@ -136,7 +139,7 @@ const EXAMPLE: &str = r#"
 #http2 = "auto"
 #prices = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }
 #store = true
-#history = { recent_calls_to_keep = 6, truncation_threshold = 10000, budget = "auto", recall = true, policy = "default" }
+#history = { recent_calls_to_keep = 6, truncation_threshold = 10000, budget = "auto", recall = true, policy = "default", text_embed = "plain" }
 
 # What a backend accepts, where none of the built-in profiles says it: a base, and what differs.
 #[[profiles]]

@@ -514,7 +514,7 @@ fn defaults_are_the_documented_ones() {
     assert_eq!((backend.native_tool_history, backend.server_state), (Choice::Auto, Choice::Auto));
     assert_eq!(backend.context_management, Choice::Auto);
     assert_eq!((backend.history.recent_calls_to_keep, backend.history.truncation_threshold), (6, 10_000));
-    assert_eq!((config.handover.max_result_chars, config.handover.max_tool_context_chars), (2000, 60_000));
+    assert_eq!((config.handover.max_result_chars, config.handover.max_tool_context_chars), (None, None));
     assert_eq!((config.limits.body_bytes, config.limits.concurrent_requests), (32 << 20, 1024));
 }
 

@@ -5,7 +5,7 @@ use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Vis
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-use throughline_core::{Dialect, ForeignReasoning, plan};
+use throughline_core::{Dialect, EmbedForm, ForeignReasoning, plan};
 
 /// Whether something is done.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -172,6 +172,37 @@ impl ReasoningPolicy {
         match self {
             Self::AsText => ForeignReasoning::AsText,
             Self::KeepOwn | Self::Drop => ForeignReasoning::Drop,
+        }
+    }
+}
+
+/// How results are written where tool history is sent as text.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum TextEmbed {
+    /// `Context (tool result):` and the result, without the call.
+    #[default]
+    Plain,
+    /// Call and result behind HTML comments that name them.
+    Comments,
+}
+
+impl TextEmbed {
+    /// Returns the word that is written for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Comments => "comments",
+        }
+    }
+
+    /// Returns the form that it means.
+    #[must_use]
+    pub const fn form(self) -> EmbedForm {
+        match self {
+            Self::Plain => EmbedForm::Plain,
+            Self::Comments => EmbedForm::Comments,
         }
     }
 }

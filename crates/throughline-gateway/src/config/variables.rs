@@ -60,6 +60,8 @@ fn set(file: &mut FileConfig, path: &str, text: &str) -> Result<(), String> {
         "history.budget" => file.history.budget = Some(word(text)?),
         "history.recall" => file.history.recall = Some(number(text)?),
         "history.policy" => file.history.policy = Some(word(text)?),
+        "history.text_embed" => file.history.text_embed = Some(word(text)?),
+        "handover.tool_context" => file.handover.tool_context = Some(number(text)?),
         "handover.mode" => file.handover.mode = Some(word(text)?),
         "handover.summary" => file.handover.summary = Some(word(text)?),
         "handover.summary_backend" => file.handover.summary_backend = Some(text.to_owned()),
@@ -147,9 +149,10 @@ mod tests {
     #[test]
     fn every_key_outside_of_lists_can_be_set_by_its_variable() {
         for key in KEYS.iter().filter(|key| keys::variable(key.path).is_some()) {
-            let accepted = ["1", "true", "reject", "default", "auto", "digest", "ask", "off", "name=value"]
-                .iter()
-                .any(|text| set(&mut FileConfig::default(), key.path, text).is_ok());
+            let accepted =
+                ["1", "true", "reject", "default", "auto", "digest", "ask", "off", "plain", "name=value"]
+                    .iter()
+                    .any(|text| set(&mut FileConfig::default(), key.path, text).is_ok());
             assert!(accepted, "{}", key.path);
         }
     }

@@ -15,7 +15,9 @@ pub use credentials::Presented;
 pub use echo::EchoFilter;
 pub use reel::{Reel, Take};
 
+use crate::capability::retry_after;
 use crate::config::{Backend, Choice, Credential};
+use crate::gateway::now;
 use crate::secret::Secret;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -339,8 +341,9 @@ impl Answered {
     /// Returns how long the backend asks to be left alone.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        let value = self.headers.get(header::RETRY_AFTER)?.to_str().ok()?;
-        value.trim().parse().ok().map(Duration::from_secs)
+        let headers = self.headers.iter();
+        let texts = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        retry_after(texts, u64::try_from(now().0 / 1000).unwrap_or_default())
     }
 }
 

@@ -4,7 +4,7 @@
 //! kept. Backends that can count are not asked either: the answer is the number that Throughline itself goes
 //! by, the same for every backend and without a network.
 
-use super::handover::{self, Cause, Length, answered_last, cuts, may_recall, takeover, written};
+use super::handover::{self, Cause, Length, answered_last, cuts, may_recall, room, takeover, written};
 use super::place::{Past, PlaceError, Placed, SIDE_QUESTIONS, leans_on_record, place};
 use super::planning::{Counter, on_a_thread};
 use super::prompting::{Showing, origin, prompt};
@@ -90,13 +90,15 @@ async fn expect_brief(
     placed.handover = takeover(placed, origin(destination), cause, continued.as_ref(), last);
     let verdict = decision(&gateway.standing(), destination, Ability::NativeToolHistory, now()).verdict();
     let is_native = verdict != Some(Verdict::No);
-    let recall = is_native && may_recall(destination, ask);
+    let recall = may_recall(destination, ask);
     let settings = gateway.setup().config.handover.clone();
     if let Some(takeover) = &mut placed.handover
         && takeover.is_briefed(settings.mode, is_native)
     {
         let entries: Vec<Entry> = placed.earlier.iter().chain(&placed.history).cloned().collect();
-        let (backend, length) = (Arc::clone(&destination.backend), Length { settings, halvings: 0, recall });
+        let room = room(destination, ask, &entries);
+        let length = Length { settings, halvings: 0, recall, room };
+        let backend = Arc::clone(&destination.backend);
         (takeover.handover.brief, _) =
             on_a_thread(move || written(&entries, &backend, None, &length)).await?;
     }

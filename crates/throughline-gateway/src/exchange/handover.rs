@@ -8,7 +8,7 @@
 //! Nothing is written before somebody has answered.
 
 use super::place::{Placed, SIDE_QUESTIONS};
-use super::planning::{on_a_thread, tool_rules};
+use super::planning::{on_a_thread, prompt_limit, tool_rules};
 use super::prompting::origin;
 use super::{Running, place, recall, unrecorded};
 use crate::capability::Form;
@@ -22,9 +22,10 @@ use crate::telemetry::StoreUse;
 use http::HeaderMap;
 use throughline_core::{
     Ask, BriefOptions, BriefSummary, Change, Continued, ConversationId, Entry, Failure, FailureKind,
-    Handover, Kind, Origin, Report, Side, Text, brief,
+    Handover, Kind, Origin, Report, Side, Text, Tool, ToolForm, brief, joined_text, own_message,
 };
 use throughline_store::{Attempt, Exchanges, History, Locate, Paging, Scope, Standing, StoreError};
+use throughline_wire::with_all_pairs;
 
 /// The header by which a new conversation goes on from an old one.
 pub const CONTINUE_HEADER: &str = "x-throughline-continue";
@@ -37,6 +38,16 @@ const EXCHANGES_MAX: u32 = 16;
 
 /// How often a brief that does not fit is made half as long.
 const HALVINGS_MAX: u32 = 6;
+
+/// How many characters make a token, at the least that is usual: code and logs have fewer than prose.
+const CHARS_PER_TOKEN: usize = 3;
+
+/// What the summary of a brief may take.
+const SUMMARY_CHARS: usize = 8_000;
+
+/// How many characters of tool context there are where nobody knows the window, and at least.
+const TOOL_CHARS_UNKNOWN: usize = 60_000;
+const TOOL_CHARS_LEAST: usize = 4_000;
 
 /// How a shortened result in a brief says that it can be had back.
 const RECALL_MARK: &str = "; recall ";
@@ -70,6 +81,8 @@ pub struct Length {
     pub halvings: u32,
     /// Whether the model can have back what is left out.
     pub recall: bool,
+    /// How many characters the window of the backend has room for, where it is known.
+    pub room: Option<usize>,
 }
 
 impl Cause {
@@ -255,7 +268,7 @@ pub fn written(
     words: Option<&str>,
     length: &Length,
 ) -> (Option<Text>, Vec<Change>) {
-    let Length { settings, halvings, recall } = length;
+    let Length { settings, halvings, recall, room } = length;
     let rules = tool_rules(backend);
     let summary = match (words, settings.summary) {
         (Some(words), _) => BriefSummary::Words(words),
@@ -265,12 +278,44 @@ pub fn written(
     let options = BriefOptions {
         rules: &rules,
         summary,
-        result_chars_max: settings.max_result_chars >> halvings,
-        tool_chars_max: settings.max_tool_context_chars >> halvings,
+        tools: settings.tool_context,
+        result_chars_max: settings.max_result_chars.map(|chars| chars >> halvings),
+        tool_chars_max: Some(tool_chars(settings, *room) >> halvings),
         recall: *recall,
     };
     let mut report = Report::default();
-    (brief(entries, &options, &mut report), report.changes)
+    let entries = with_all_pairs(entries.to_vec());
+    (brief(&entries, &options, &mut report), report.changes)
+}
+
+/// Returns how many characters of tool context a brief may hold: what the window takes, and no more than is configured.
+fn tool_chars(settings: &HandoverSettings, room: Option<usize>) -> usize {
+    match (settings.max_tool_context_chars, room) {
+        (Some(configured), Some(room)) => configured.min(room),
+        (configured, room) => configured.or(room).unwrap_or(TOOL_CHARS_UNKNOWN),
+    }
+}
+
+/// Returns how many characters of tool context a destination has room for beside the rest of a request, roughly; if that
+/// turns out to be too many, the brief is made shorter.
+pub fn room(destination: &Destination, ask: &Ask, entries: &[Entry]) -> Option<usize> {
+    let limit = usize::try_from(prompt_limit(destination, ask)?).unwrap_or(usize::MAX);
+    let own = own_message(entries).unwrap_or(0..0);
+    let is_shown = |at: usize, entry: &Entry| own.contains(&at) || entry.side() == Side::System;
+    let said = entries.iter().enumerate().filter(|(at, entry)| is_shown(*at, entry));
+    let said: usize =
+        said.filter_map(|(_, entry)| entry.as_said()).map(|said| joined_text(&said.parts).len()).sum();
+    let tools: usize = ask.tools.iter().map(tool_length).sum();
+    let besides = said + tools + SUMMARY_CHARS;
+    Some(limit.saturating_mul(CHARS_PER_TOKEN).saturating_sub(besides).max(TOOL_CHARS_LEAST))
+}
+
+fn tool_length(tool: &Tool) -> usize {
+    let schema = match &tool.form {
+        ToolForm::Function { schema, .. } => schema.as_ref().map_or(0, |schema| schema.len()),
+        _ => tool.wire.as_ref().map_or(0, |wire| wire.text.len()),
+    };
+    schema + tool.name.len() + tool.description.as_ref().map_or(0, |text| text.len())
 }
 
 /// Says whether something is left out of a brief that could be had back.
@@ -278,7 +323,8 @@ pub fn cuts(brief: &str) -> bool {
     brief.contains(RECALL_MARK)
 }
 
-/// Says whether a model that is shown calls natively may have back what was left out.
+/// Says whether the model may have back what was left out. One that is shown tool history as text has what it recalls
+/// told as text.
 pub fn may_recall(destination: &Destination, ask: &Ask) -> bool {
     destination.backend.history.recall && recall::is_usable(ask)
 }
@@ -312,7 +358,7 @@ impl Running {
         self.placed.handover = takeover(&self.placed, to, cause, self.continued.as_ref(), last);
         let mode = self.setup.config.handover.mode;
         match &self.placed.handover {
-            Some(takeover) if takeover.is_briefed(mode, form.native) => self.write_brief(leg, form, 0).await,
+            Some(takeover) if takeover.is_briefed(mode, form.native) => self.write_brief(leg, 0).await,
             Some(_) | None => Ok(()),
         }
     }
@@ -329,17 +375,17 @@ impl Running {
 
     /// Says whether a destination that takes over may be given a brief, because nothing else fits.
     pub(super) fn may_be_briefed(&self) -> bool {
-        let is_native = |takeover: &Takeover| takeover.handover.brief.is_none();
-        self.setup.config.handover.mode == HandoverMode::Auto
-            && !self.recalls.have_begun()
-            && self.placed.handover.as_ref().is_some_and(is_native)
+        let mode = self.setup.config.handover.mode;
+        let may_shorten =
+            |takeover: &Takeover| takeover.handover.brief.is_some() || mode == HandoverMode::Auto;
+        !self.recalls.have_begun() && self.placed.handover.as_ref().is_some_and(may_shorten)
     }
 
     /// Gives a destination a brief that fits, if one does; `halvings` says how often it was made shorter already.
     ///
     /// # Errors
     /// When the history cannot be read.
-    pub(super) async fn write_brief(&mut self, leg: usize, form: Form, halvings: u32) -> Result<(), Failure> {
+    pub(super) async fn write_brief(&mut self, leg: usize, halvings: u32) -> Result<(), Failure> {
         self.read_whole().await?;
         let destination = self.destinations[leg].clone();
         let entries: Vec<Entry> = self.placed.earlier.iter().chain(&self.placed.history).cloned().collect();
@@ -348,8 +394,9 @@ impl Running {
             HandoverSummary::Model => self.summarised(&destination, &entries).await,
             HandoverSummary::Off | HandoverSummary::Digest => None,
         };
-        let recall = self.offers_recall(&destination, form);
-        let length = Length { settings, halvings, recall };
+        let recall = may_recall(&destination, &self.ask);
+        let room = room(&destination, &self.ask, &entries);
+        let length = Length { settings, halvings, recall, room };
         let written = on_a_thread(move || written(&entries, &destination.backend, words.as_deref(), &length));
         let (text, changes) = written.await?;
         if let Some(takeover) = &mut self.placed.handover {
@@ -365,14 +412,10 @@ impl Running {
     }
 
     /// Returns the tool by which the model can have back what a brief cut, if it is to be offered.
-    pub(super) fn recall_of_brief(&self, destination: &Destination, form: Form) -> Option<Text> {
+    pub(super) fn recall_of_brief(&self, destination: &Destination) -> Option<Text> {
         let brief = self.placed.brief_for(&destination.backend.name)?;
-        let is_offered = cuts(&brief) && self.offers_recall(destination, form);
+        let is_offered = cuts(&brief) && may_recall(destination, &self.ask);
         (is_offered && !self.recalls.are_used_up()).then(|| recall::tool_name(&self.ask))
-    }
-
-    fn offers_recall(&self, destination: &Destination, form: Form) -> bool {
-        form.native && may_recall(destination, &self.ask)
     }
 
     /// Returns all that can be recalled: what was said here and in the conversations that this one goes on from.

@@ -17,6 +17,7 @@ mod deliver;
 mod editing;
 mod footing;
 mod handover;
+mod healing;
 mod identity;
 mod items;
 mod known;
@@ -39,6 +40,7 @@ mod round;
 mod sizing;
 mod stretch;
 mod summary;
+mod taken_out;
 mod warm;
 
 pub use count::{Counted, count};
@@ -48,20 +50,23 @@ pub use known::Knowledge;
 pub use large::{answer as answer_unhindered, unhindered};
 pub use place::SIDE_QUESTIONS;
 pub(crate) use place::restated;
+pub use planning::tool_rules;
 pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
 pub(crate) use recollection::{lines, snippets};
 pub(crate) use record::REFUSED;
 pub use response_ids::ResponseIds;
 pub(crate) use round::{CANCELLED, Heard, Listener, hear};
+pub(crate) use taken_out::{items_taken_out, taken_out_items};
 
 use crate::capability::{self, Ability, Decision, Evidence, Learned, Verdict};
-use crate::capability::{Attempts, Form, Leg, Lesson, RetryPolicy, Step};
+use crate::capability::{Attempts, Failed, Form, Leg, Lesson, Rejection, Repairs, RetryPolicy, Step};
 use crate::config::OnStoreFailure;
 use crate::egress::Presented;
 use crate::gateway::{Gateway, Setup, mint, now};
-use crate::ingress::reject::{own, reject};
+use crate::ingress::reject::{own, reject, status};
+use crate::listing::Listed;
 use crate::memory::Reservation;
-use crate::routing::{Asked, Destination, Route, RouteError, route};
+use crate::routing::{Asked, Destination, LearnedWindow, Route, RouteError, route};
 use crate::switch;
 use crate::telemetry::StoreUse;
 use crate::trace::Trace;
@@ -83,7 +88,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use throughline_core::{Ask, Continued, ConversationId, Dialect, EntryId, Failure, FailureKind, Kind, Text};
 use throughline_store::{Batch, ExchangeId, Moment, ProviderEvent, Scope, Standing, StoreError, Write};
-use throughline_wire::{Stamp, status_of};
+use throughline_wire::Stamp;
 
 /// The header by which a client chooses a backend.
 pub const BACKEND_HEADER: &str = "x-throughline-backend";
@@ -284,12 +289,15 @@ impl Running {
                             attempts.handle_answer();
                         }
                         Err(open::Unopened::Backend(failed, failure)) => {
+                            self.note_window(first + leg, failed).await;
                             attempts.handle_failure(failed, failure);
                         }
                         Err(open::Unopened::Own(failure)) => return Err(failure),
                     }
                 }
-                Step::Answer { lessons, .. } => {
+                Step::Answer { leg, lessons } => {
+                    let healed = opened.as_ref().map(|opened| opened.sent.1.repairs).unwrap_or_default();
+                    self.keep_repairs(first + leg, healed).await;
                     let of_all = |lesson: Lesson| Lesson { leg: first + lesson.leg, ..lesson };
                     self.learn(&lessons.into_iter().map(of_all).collect::<Vec<_>>()).await;
                     break;
@@ -321,7 +329,10 @@ impl Running {
             let age = self.footing.as_ref().and_then(|footing| footing.age_at(destination, at));
             // Embedded text retells the whole history, so there is nothing to go on from.
             let age = age.filter(|_| native.verdict() != Some(Verdict::No));
-            Leg::new(&native, &state, age)
+            let mut leg = Leg::new(&native, &state, age);
+            leg.form.repairs =
+                healing::repairs(&standing, &self.placed.conversation, &destination.backend.name);
+            leg
         };
         self.destinations.iter().map(leg).collect()
     }
@@ -333,6 +344,32 @@ impl Running {
         // Any number will do that differs from one exchange to the next.
         let seed = self.stamp.id.bytes().fold(0_u64, |seed, byte| seed.rotate_left(5) ^ u64::from(byte));
         Attempts::new(legs, has_tool_history, RetryPolicy::default(), seed)
+    }
+
+    /// Takes note of a window that a backend names when it refuses a prompt: what is sent again fits into it, and so
+    /// does what is sent later.
+    async fn note_window(&mut self, leg: usize, failed: Failed) {
+        let Failed::Status { rejection: Some(Rejection::TooLong { window }), .. } = failed else { return };
+        let destination = &mut self.destinations[leg];
+        destination.window.refused = Some(window);
+        let write = verdicts::keep_window(
+            &destination.backend.name,
+            &destination.model,
+            window,
+            Evidence::Tried,
+            now(),
+        );
+        self.remember(vec![write]).await;
+    }
+
+    /// Remembers which repairs helped, for the rest of the conversation.
+    async fn keep_repairs(&self, leg: usize, repairs: Repairs) {
+        let backend = &self.destinations[leg].backend.name;
+        let conversation = &self.placed.conversation;
+        let known = healing::repairs(&self.gateway.standing(), conversation, backend);
+        if !repairs.lasting().is_empty() && repairs.lasting() != known {
+            self.remember(vec![healing::keep(conversation, backend, repairs.lasting(), now())]).await;
+        }
     }
 
     /// Remembers what the attempts have shown, for the next request and for other gateways.
@@ -370,7 +407,7 @@ impl Running {
     }
 
     async fn give_up(mut self, failure: Failure) -> Response {
-        if let Err(error) = self.recorder.fail(status_of(failure.kind), now()).await {
+        if let Err(error) = self.recorder.fail(status(&failure), now()).await {
             tracing::error!(%error, "a failure was not recorded");
         }
         reject(self.ask.dialect, &failure)
@@ -454,9 +491,19 @@ fn routed(
         conversation: conversation.as_ref(),
         switched: everywhere.as_ref(),
     };
-    route(&setup.config, &asked, &setup.listings()).map_err(|error| {
+    let routed = route(&setup.config, &asked, &setup.listings());
+    let routed = routed.map(|mut route| {
+        let listed = setup.listed();
+        for destination in std::iter::once(&mut route.first).chain(&mut route.fallbacks) {
+            destination.window = learned_window(standing, &listed, destination);
+        }
+        route
+    });
+    routed.map_err(|error| {
         let (code, param) = match &error {
             RouteError::UnknownBackend { .. } => ("throughline_unknown_backend", BACKEND_HEADER),
+            RouteError::MisspeltBackend { .. } => ("throughline_unknown_backend", "model"),
+            RouteError::UnknownModel { .. } => ("throughline_unknown_model", "model"),
             RouteError::NoModel { .. } => ("throughline_no_model", "model"),
         };
         Failure {
@@ -464,6 +511,15 @@ fn routed(
             ..own(FailureKind::InvalidRequest, code, error.to_string())
         }
     })
+}
+
+/// Returns what a backend says about the window of a destination.
+fn learned_window(standing: &Standing, listed: &Listed, destination: &Destination) -> LearnedWindow {
+    let Destination { backend, model, .. } = destination;
+    let kept = verdicts::window(standing, &backend.name, model, now());
+    let of = |evidence: Evidence| kept.filter(|(_, known)| *known == evidence).map(|(window, _)| window);
+    let listed = listed.get(&backend.name).and_then(|listing| listing.windows.get(model).copied());
+    LearnedWindow { listed: listed.or(of(Evidence::Listing)), refused: of(Evidence::Tried) }
 }
 
 /// Decides about an ability of a destination: about its model, or else about all models of its backend.
@@ -484,7 +540,8 @@ fn misplaced(gateway: &Gateway, error: &PlaceError) -> Failure {
         PlaceError::NoSuchResponse(_) => Failure {
             code: Some(Text::from_static("previous_response_not_found")),
             param: Some(Text::from_static("previous_response_id")),
-            ..Failure::new(FailureKind::NotFound, error.to_string())
+            // As OpenAI has it: its clients send everything again after a 400 of this code.
+            ..Failure::new(FailureKind::InvalidRequest, error.to_string())
         },
         PlaceError::Unfinished(_) => Failure {
             param: Some(Text::from_static("previous_response_id")),

@@ -14,7 +14,7 @@ use super::relay::{Relay, Way, failure_of};
 use super::sizing::Sizing;
 use super::{Running, backend_failed, record, too_large, unrecorded};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
-use crate::config::Credential;
+use crate::config::{Backend, Credential};
 use crate::egress::bounds::{REFUSAL_BYTES_MAX, REFUSAL_TIME_MAX};
 use crate::egress::{Answered, EgressError, Request, path_of};
 use crate::gateway::now;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName};
 use std::sync::Arc;
-use throughline_core::{Dialect, EmbedForm, Ending, Failure, FailureKind, Reply, Strategy, Text};
+use throughline_core::{Dialect, Ending, Failure, FailureKind, Refusal, Reply, Strategy, Text};
 use throughline_store::{Attempt, ProviderEvent};
 use throughline_wire::sse::SseError;
 use throughline_wire::{decode_error, decode_reply, status_of};
@@ -90,7 +90,7 @@ impl Running {
         resumed: Option<&mut Relay>,
     ) -> Result<Opened, Unopened> {
         let destination = self.destinations[leg].clone();
-        let strategy = strategy_of(form);
+        let strategy = strategy_of(form, &destination.backend);
         self.hand_over(leg, form).await.map_err(Unopened::Own)?;
         let footing = self.footing.clone().filter(|_| form.state && self.placed.handover.is_none());
         let record = self.compaction_record(&destination).await;
@@ -99,19 +99,28 @@ impl Running {
         {
             self.read_whole().await.map_err(Unopened::Own)?;
         }
-        let planned = self.plan_or_brief(leg, form, footing.is_some(), &record).await?;
+        let planned = self.plan_or_brief(leg, footing.is_some(), &record).await?;
         // What the backend keeps is the long form of what was shortened.
         let footing = footing.filter(|_| planned.is_none());
         let planned = planned.as_ref();
         let recall = planned.and_then(|planned| planned.recall.clone());
-        let recall = recall.or_else(|| self.recall_of_brief(&destination, form));
+        let recall = recall.or_else(|| self.recall_of_brief(&destination));
         if !self.recalls.have_begun() {
             self.recalls.offer(recall.clone());
         }
         let applied = editing::applied(&self.ask, &destination.backend, planned);
         let hides = self.recalls.tool().is_some() || applied.is_some();
         let (footing, recall) = (footing.as_ref(), recall.as_ref());
-        let showing = Showing { strategy, footing, keep: form.keep, planned, recall, hides };
+        let showing = Showing {
+            strategy,
+            footing,
+            keep: form.keep,
+            planned,
+            recall,
+            hides,
+            may_call: !self.recalls.must_answer(),
+            repairs: form.repairs,
+        };
         let mut prompted = self.prompt(&destination, showing).await.map_err(Unopened::Own)?;
         prompted.applied = applied;
         self.gateway.telemetry.changed(&prompted.report);
@@ -162,18 +171,16 @@ impl Running {
     async fn plan_or_brief(
         &mut self,
         leg: usize,
-        form: Form,
         is_kept: bool,
         record: &CompactionRecord,
     ) -> Result<Option<Planned>, Unopened> {
         let destination = self.destinations[leg].clone();
-        let strategy = strategy_of(form);
-        let mut planned = self.plan(&destination, strategy, is_kept, record).await;
+        let mut planned = self.plan(&destination, is_kept, record).await;
         if planned.is_err() && self.may_be_briefed() {
             let mut halvings = 0;
             while planned.is_err() && Self::may_halve(halvings) {
-                self.write_brief(leg, form, halvings).await.map_err(Unopened::Own)?;
-                planned = self.plan(&destination, strategy, is_kept, record).await;
+                self.write_brief(leg, halvings).await.map_err(Unopened::Own)?;
+                planned = self.plan(&destination, is_kept, record).await;
                 halvings += 1;
             }
         }
@@ -226,8 +233,8 @@ impl Running {
     }
 }
 
-const fn strategy_of(form: Form) -> Strategy {
-    if form.native { Strategy::Native } else { Strategy::TextEmbed(EmbedForm::Plain) }
+fn strategy_of(form: Form, backend: &Backend) -> Strategy {
+    if form.native { Strategy::Native } else { Strategy::TextEmbed(backend.history.text_embed.form()) }
 }
 
 async fn read(
@@ -244,7 +251,7 @@ async fn read(
         return read_whole(answered, prompted, &Permit::of(&running.ask)).await;
     }
     if let Some(relay) = resumed {
-        relay.resume(dialect, prompted.restorer.clone(), running.recalls.are_used_up());
+        relay.resume(dialect, prompted.restorer.clone(), running.recalls.must_answer());
         relay.bound(answered.bounds, &answered.echoes);
         let (mut answered, mut out) = (answered, String::new());
         if let Err(failed) = begin(&mut answered, relay, &mut out).await {
@@ -306,7 +313,7 @@ async fn begin(
         Some(Ending::Failed(failure)) => {
             let status = status_of(failure.kind);
             let failure = failure.clone();
-            let rejection = rejection(status, &failure);
+            let rejection = rejection(status, &failure, &failure.message);
             Err((Failed::Status { status, retry_after: None, rejection }, failure))
         }
         Some(Ending::Broken) if !relay.has_content() => Err((Failed::TimedOut, super::broken_off())),
@@ -348,11 +355,13 @@ async fn refused(answered: Answered, dialect: Dialect, recorder: &mut Recorder) 
     let body = String::from_utf8_lossy(&body);
     let mut failure = decode_error(dialect, status, &body);
     failure.shorten();
+    let wait = retry_after.map(|wait| u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX));
+    failure.refusal = Some(Refusal { status, retry_after: wait });
     let said = ProviderEvent { at: now(), name: Some(Text::from_static(REFUSED)), data: Text::from(&*body) };
     if let Err(error) = recorder.flush(vec![said]).await {
         tracing::warn!(%error, "the words of a refusal were not recorded");
     }
-    let rejection = rejection(status, &failure);
+    let rejection = rejection(status, &failure, &body);
     (Failed::Status { status, retry_after, rejection }, failure)
 }
 

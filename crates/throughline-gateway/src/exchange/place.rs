@@ -10,6 +10,7 @@ use super::identity::{Claim, conversation_mark};
 use super::known::{Abridged, Known};
 use super::recall;
 use super::rejoined;
+use super::taken_out_items;
 use crate::config::Backend;
 use crate::privacy::Privacy;
 use std::collections::BTreeSet;
@@ -192,7 +193,13 @@ async fn behind_conversation(
         return Err(PlaceError::NoSuchConversation(id.clone()));
     }
     let parent = behind.cloned().or(parent);
-    let kept = branch(history, parent.as_ref()).await?;
+    let taken_out = taken_out_items(&history.standing().await?, &conversation);
+    let kept = match &parent {
+        Some(last) => history.entries(Entries::Branch(last.clone())).await?,
+        None => Vec::new(),
+    };
+    let kept = kept.into_iter().filter(|kept| !taken_out.contains(kept.id.as_str()));
+    let kept: Vec<Entry> = kept.map(|kept| kept.entry).collect();
     let known = restated(&privacy.entries(&ask.entries), &kept);
     let history = joined(ask, kept, known);
     Ok(Placed {

@@ -15,7 +15,7 @@ use super::prompting::history;
 use super::recall;
 use super::record::Decided;
 use super::retell::Untold;
-use crate::config::{Backend, Budget as PromptBudget};
+use crate::config::{Backend, Budget as PromptBudget, FactSource};
 use crate::gateway::Gateway;
 use crate::ingress::reject::own;
 use crate::privacy::Privacy;
@@ -24,9 +24,7 @@ use std::sync::Arc;
 use throughline_core::plan::{
     Budget, Count, Decisions, Measured, Plan, PlanError, Planner, Policy, Tally, Tokens, ToolRule, ToolRules,
 };
-use throughline_core::{
-    Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Strategy, Text,
-};
+use throughline_core::{Ask, Content, Dialect, Entry, Failure, FailureKind, Kind, Media, Part, Text};
 use throughline_store::PlanSizes;
 use throughline_tokens::{Counts, Gauge, Size};
 use throughline_wire::ContextEdits;
@@ -97,14 +95,11 @@ impl Running {
     pub(super) async fn plan(
         &self,
         destination: &Destination,
-        strategy: Strategy,
         is_kept: bool,
         record: &CompactionRecord,
     ) -> Result<Option<Planned>, Failure> {
         let mut limits = Limits::of(destination, &self.ask);
         limits.budget.tool_history = limits.budget.tool_history.filter(|_| !is_kept);
-        // Whoever cannot be shown calls as such cannot be relied on to make them.
-        limits.recall &= strategy == Strategy::Native;
         let edits = editing::honoured(&self.ask, &destination.backend);
         if !limits.exist() && edits.is_none() {
             return Ok(None);
@@ -195,14 +190,25 @@ pub fn tool_rules(backend: &Backend) -> ToolRules {
     ToolRules::new(backend.history.rules.iter().map(rule).collect())
 }
 
+/// Returns how many tokens a prompt for a destination may have, if that is known.
+pub fn prompt_limit(destination: &Destination, ask: &Ask) -> Option<u64> {
+    Limits::of(destination, ask).budget.limit().map(|limit| limit.0)
+}
+
 impl Limits {
     fn of(destination: &Destination, ask: &Ask) -> Self {
         let settings = &destination.backend.history;
         let (prompt, reserve) = match settings.budget {
-            PromptBudget::Tokens(tokens) => (Some(Tokens(tokens)), Tokens(0)),
+            PromptBudget::Tokens(tokens) => {
+                let refused = destination.window.refused.map_or(tokens, |window| window.min(tokens));
+                (Some(Tokens(refused)), Tokens(0))
+            }
             PromptBudget::Auto => {
                 let facts = destination.backend.model_facts(&destination.model);
-                let window = facts.context_window.map(|window| Tokens(window.value));
+                let configured = facts.context_window.filter(|it| it.source == FactSource::Configuration);
+                let known = configured.map(|it| it.value).or(destination.window.listed);
+                let known = known.or(facts.context_window.map(|it| it.value));
+                let window = [known, destination.window.refused].into_iter().flatten().min().map(Tokens);
                 (window, window.map_or(Tokens(0), |window| reserve(ask, window)))
             }
         };

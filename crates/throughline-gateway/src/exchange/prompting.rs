@@ -3,22 +3,24 @@
 use super::background;
 use super::editing;
 use super::footing::{self, Footing};
+use super::healing;
 use super::place::{self, Placed};
 use super::planning::Planned;
 use super::recall;
 use super::relay::{Terms, Way};
 use super::sizing::Countable;
+use crate::capability::Repairs;
 use crate::config::Backend;
 use crate::routing::Destination;
 use crate::view;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use throughline_core::{
-    Action, Ask, Dialect, Entry, Handover, Kind, Origin, Prompt, Report, Side, Strategy, Subject, Target,
-    Text, Tool, ToolChoice, ToolForm, briefed, prepare,
+    Action, Ask, Dialect, Entry, Extra, Handover, Kind, Origin, Prompt, Report, Side, Strategy, Subject,
+    Target, Text, Tool, ToolChoice, ToolForm, briefed, prepare, without_reasoning,
 };
 use throughline_wire::json::Writer;
-use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path};
+use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path, with_hosted_pairs};
 
 /// A request rendered for one backend, with what it takes to read the answer.
 pub struct Prompted {
@@ -65,6 +67,10 @@ pub struct Showing<'a> {
     pub recall: Option<&'a Text>,
     /// Whether something of the answers may be hidden from the client, so that they cannot be forwarded.
     pub hides: bool,
+    /// Whether tools may be called.
+    pub may_call: bool,
+    /// What is repaired because the backend refused it.
+    pub repairs: Repairs,
 }
 
 impl Showing<'_> {
@@ -76,6 +82,8 @@ impl Showing<'_> {
         planned: None,
         recall: None,
         hides: false,
+        may_call: true,
+        repairs: Repairs::NONE,
     };
 }
 
@@ -92,12 +100,19 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     if let Some(edits) = editing::honoured(ask, backend) {
         editing::take_out(&mut expanded, &edits, &mut edited);
     }
+    let traits = backend.model_facts(&destination.model).traits.map(|traits| traits.value);
+    let rules = healing::repaired_rules(&backend.rules, showing.repairs, traits);
+    let is_forced = matches!(expanded.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
+    if is_forced && traits.is_some_and(|traits| traits.refuses_forced_tools) {
+        choose_tools(&mut expanded, ToolChoice::Auto, "auto");
+        edited.field(Action::Repaired, "tool_choice", "the model refuses to be made to call a tool");
+    }
     let target = Target {
         strategy: showing.strategy,
         origin: Some(origin(destination)),
         foreign_reasoning: backend.reasoning.foreign(),
         model: Some(destination.model.clone()),
-        ..Target::new(&backend.rules)
+        ..Target::new(&rules)
     };
     let (mut prompt, mut report) = prepare(&expanded, &target);
     let plan = showing.planned.map(|plan| plan.counts_only(planned.changes.len()));
@@ -119,6 +134,14 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         report.field(Action::Translated, "store", "the backend refuses to store");
     }
     report.changes.append(&mut edited.changes);
+    for repair in showing.repairs.iter() {
+        report.field(Action::Repaired, "history", repair.reason());
+    }
+    if let Some(asked) = &destination.unknown {
+        let model = &destination.model;
+        let reason = format!("no backend is known to have `{asked}`: the active one is asked for `{model}`");
+        report.field(Action::Translated, "model", reason);
+    }
     let allowed = allowed(ask, backend);
     for tool in ask.tools.iter().filter(|tool| !may_be_offered(tool, allowed.as_ref())) {
         let reason = "`tool_choice` does not allow it, and the target cannot be told so";
@@ -175,9 +198,9 @@ pub fn history(ask: &Ask, placed: &Placed, backend: &Backend) -> Vec<Entry> {
         entries = briefed;
     }
     if !backend.reasoning.keeps_own() {
-        entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
+        entries = without_reasoning(entries);
     }
-    entries
+    with_hosted_pairs(entries, &backend.rules)
 }
 
 /// Returns the request with the history that it leans on, and without the words by which it leans on it.
@@ -197,7 +220,7 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
         }
     };
     if !backend.reasoning.keeps_own() {
-        expanded.entries.retain(|entry| !matches!(entry.kind, Kind::Thought(_)));
+        expanded.entries = without_reasoning(expanded.entries);
     }
     if backend.dialect == Dialect::Responses && !showing.keep {
         footing::store(&mut expanded, false);
@@ -209,7 +232,23 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
     expanded.extras.retain(|name| name != background::FIELD);
     let allowed = allowed(ask, backend);
     expanded.tools.retain(|tool| may_be_offered(tool, allowed.as_ref()));
+    expanded.entries = healing::repaired_entries(expanded.entries, showing.repairs);
+    if !showing.may_call {
+        choose_tools(&mut expanded, ToolChoice::None, "none");
+    }
     expanded
+}
+
+/// Sets which tools may be called, by the word that the dialects have for it.
+fn choose_tools(ask: &mut Ask, choice: ToolChoice, word: &str) {
+    const FIELD: &str = "tool_choice";
+    let value = match ask.dialect {
+        Dialect::Messages => format!(r#"{{"type":"{word}"}}"#),
+        Dialect::Chat | Dialect::Responses => format!("\"{word}\""),
+    };
+    ask.tool_choice = Some(choice);
+    ask.fields.retain(|field| field.name != FIELD);
+    ask.fields.push(Extra { name: Text::from_static(FIELD), value: Text::from(value) });
 }
 
 /// Returns the tools that alone are put on offer: one dialect has no word for tools that are shown and must not be

@@ -19,8 +19,8 @@ use crate::egress::Answered;
 use crate::gateway::now;
 use std::collections::BTreeMap;
 use throughline_core::{
-    Ask, BlockId, BlockKind, Call, Dialect, Ending, Entry, Failure, Frame, Kind, Outcome, Part, Reply,
-    Return, Stop, Text, Tool, ToolChoice, ToolForm, Usage, joined_text,
+    Ask, BlockId, BlockKind, Call, Dialect, Ending, Entry, Failure, Frame, Kind, Outcome, Part, Piece, Reply,
+    Return, Role, Stop, Text, Tool, ToolChoice, ToolForm, Usage, joined_text,
 };
 use throughline_store::ProviderEvent;
 
@@ -31,8 +31,9 @@ pub struct Recalls {
     tool: Option<Text>,
     /// How many calls were answered.
     used: u32,
-    /// Whether the model was told that there is no more, so that the tool is not offered again.
-    used_up: bool,
+    /// How often the model was told that there is no more. From then on the tool is not offered, and the next time no
+    /// tool may be called; a model that calls it even then is not asked again.
+    refusals: u32,
     /// What earlier answers took.
     usage: Option<Usage>,
     /// How much of what the client is shown there was when an answer was over behind which another came.
@@ -46,6 +47,8 @@ pub struct Curtain {
     /// The blocks of the answer under way, as the client knows them; nothing for those that it does not see.
     blocks: BTreeMap<BlockId, Option<BlockId>>,
     next: BlockId,
+    /// The first block of the answer under way that the client would see.
+    first: BlockId,
     is_open: bool,
     hidden: bool,
     /// Whether the answer under way calls tools of the client.
@@ -58,6 +61,13 @@ pub struct Curtain {
 
 /// How many calls are answered in one turn; a model that wants more goes in circles.
 const RECALLS_MAX: u32 = 8;
+
+/// How many answers are refused that recall more than that.
+const REFUSALS_MAX: u32 = 2;
+
+/// What the client is told if the model does nothing but recall to the last.
+const NO_ANSWER: &str = "I have no answer: I went on looking up earlier tool results until no more could be looked up. \
+    Ask me to go on with what I have.";
 
 const NAME: &str = "recall";
 /// What the tool is called where the client has one of that name.
@@ -198,18 +208,22 @@ impl Recalls {
 
     /// Says whether the model was told that it can recall no more in this turn.
     pub const fn are_used_up(&self) -> bool {
-        self.used_up
+        self.refusals > 0
+    }
+
+    /// Says whether the model can only answer: it was refused, and calls the tool all the same.
+    pub const fn must_answer(&self) -> bool {
+        self.refusals >= REFUSALS_MAX
     }
 
     /// Returns what hides calls of the tool from the client.
     pub fn curtain(&self) -> Curtain {
-        Curtain { tool: self.tool.clone(), is_last: self.used_up, ..Curtain::default() }
+        Curtain { tool: self.tool.clone(), is_last: self.must_answer(), ..Curtain::default() }
     }
 
     /// Returns the result of a call.
     fn answer(&mut self, call: &Call, entries: &[Entry]) -> (Outcome, Vec<Part>) {
         if self.used >= RECALLS_MAX {
-            self.used_up = true;
             return (Outcome::Error, vec![Part::text(NO_MORE)]);
         }
         self.used += 1;
@@ -230,8 +244,9 @@ impl Running {
         if !reply.entries.iter().any(is_ours) {
             return false;
         }
-        let may_go_on =
-            !self.recalls.used_up && matches!(reply.ending, Ending::Stopped(Stop::EndTurn | Stop::ToolCalls));
+        let is_over = matches!(reply.ending, Ending::Stopped(Stop::EndTurn | Stop::ToolCalls));
+        let may_go_on = !self.recalls.must_answer() && is_over;
+        self.recalls.refusals += u32::from(self.recalls.used >= RECALLS_MAX);
         let is_mixed = reply.entries.iter().any(|entry| entry.as_call().is_some() && !is_ours(entry));
         let known = self.recallable(&self.destinations[leg]);
         let (mut calls, mut results) = (Vec::new(), Vec::new());
@@ -252,6 +267,9 @@ impl Running {
         reply.entries = others;
         reply.entries.splice(at..at, calls.into_iter().chain(results));
         reply.fields = None;
+        if is_over && !may_go_on && reply.entries.iter().all(Entry::is_hidden) {
+            reply.entries.push(Entry::said(Role::Assistant, NO_ANSWER));
+        }
         may_go_on && !is_mixed
     }
 
@@ -372,7 +390,7 @@ impl Curtain {
         self.before = sum(self.before, self.now);
         self.now = Usage::default();
         (self.hidden, self.calls, self.holds) = (false, false, false);
-        self.is_last = is_last;
+        (self.is_last, self.first) = (is_last, self.next);
     }
 
     /// Begins anew with a further answer of which nothing has come.
@@ -407,6 +425,21 @@ impl Curtain {
         }
     }
 
+    /// Returns what the client is told before the end if the last answer holds nothing that it sees.
+    pub fn last_words(&mut self, frame: &Frame) -> Vec<Frame> {
+        let is_over = matches!(frame, Frame::Closed(Ending::Stopped(Stop::EndTurn | Stop::ToolCalls)));
+        if !is_over || !self.is_last || !self.hidden || self.next > self.first {
+            return Vec::new();
+        }
+        let block = self.next;
+        self.next += 1;
+        vec![
+            Frame::Begun { block, kind: BlockKind::Text { item_id: None } },
+            Frame::Grew { block, piece: Piece::Text(Text::from_static(NO_ANSWER)) },
+            Frame::Ended { block },
+        ]
+    }
+
     fn begun(&mut self, kind: &BlockKind) -> Option<BlockId> {
         if let BlockKind::Call { name, namespace, .. } = kind {
             if self.tool.as_ref() == Some(name) && namespace.is_none() {
@@ -435,7 +468,7 @@ impl Curtain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline_core::{Input, Piece, Role};
+    use throughline_core::Input;
 
     fn call(id: &str, name: &str) -> Entry {
         let input = Input::Arguments("{}".into());

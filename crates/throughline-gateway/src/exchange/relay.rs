@@ -491,7 +491,15 @@ impl Relay {
         if matches!(self.way, Way::Forward { .. }) {
             return;
         }
-        let Some(frame) = self.curtain.handle_frame(frame) else { return };
+        for words in self.curtain.last_words(frame) {
+            self.write(words, out);
+        }
+        if let Some(frame) = self.curtain.handle_frame(frame) {
+            self.write(frame, out);
+        }
+    }
+
+    fn write(&mut self, frame: Frame, out: &mut String) {
         let encoder = match &mut self.way {
             Way::Translate(encoder) => encoder,
             Way::Keep(frames) => return frames.push(frame),

@@ -15,7 +15,7 @@ use crate::egress::{Egress, Presented};
 use crate::gateway::now;
 use crate::privacy::Privacy;
 use crate::retelling::Retold;
-use crate::routing::Destination;
+use crate::routing::{Destination, LearnedWindow};
 use crate::telemetry::{SummaryOutcome, Telemetry};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -178,7 +178,12 @@ impl Running {
                 if model.is_none() {
                     tracing::warn!(backend = name.as_str(), "no summaries: the backend has no default_model");
                 }
-                Some(Destination { backend: Arc::clone(backend), model: model? })
+                Some(Destination {
+                    backend: Arc::clone(backend),
+                    model: model?,
+                    window: LearnedWindow::default(),
+                    unknown: None,
+                })
             }
             _ => self.destinations.iter().find(|it| it.backend.name == *answered).cloned(),
         }
@@ -211,7 +216,7 @@ impl Retelling {
 
     /// Asks the model, after what it is asked is in the history.
     async fn tell(&mut self) -> Result<(Text, Text), RetellError> {
-        let Destination { backend, model } = &self.destination;
+        let Destination { backend, model, .. } = &self.destination;
         let material = self.pending.material.0.as_str();
         let aside = Aside { instructions: INSTRUCTIONS, material, tokens_max: WORDS_TOKENS_MAX };
         let body = aside.body(backend, model);

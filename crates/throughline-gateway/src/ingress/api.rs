@@ -365,7 +365,7 @@ async fn make_switch(ingress: &Ingress, scope: Scope, request: Request) -> Resul
     let bytes = bytes.map_err(|_| body::too_large(BODY_BYTES_MAX))?;
     let wanted = wanted(&String::from_utf8_lossy(&bytes)).map_err(|error| undecodable(&error))?;
     let setup = ingress.gateway.setup();
-    let pick = wanted.map(|text| switch::checked(&setup.config, &text)).transpose();
+    let pick = wanted.map(|text| switch::checked(&setup.config, &text, &setup.listings())).transpose();
     let pick = pick.map_err(|error| Failure {
         param: Some(Text::from_static("backend")),
         ..own(FailureKind::InvalidRequest, "throughline_unknown_backend", error.to_string())

@@ -8,11 +8,11 @@ use super::input_items;
 use super::reject::{own, reject, undecodable};
 use super::responses::{json, unreadable};
 use super::{Ingress, receive};
-use crate::exchange::conversation_mark;
+use crate::exchange::{conversation_mark, items_taken_out, taken_out_items};
 use crate::gateway::{mint, now};
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use throughline_core::{ConversationId, Dialect, Entry, EntryId, Failure, FailureKind, Text};
 use throughline_store::{
     Batch, Conversations, Exchange, ExchangeId, Exchanges, Extension, Locate, Moment, NewConversation,
@@ -68,6 +68,19 @@ pub async fn list(
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Response {
     answered(listed(&ingress, &id, &parameters).await)
+}
+
+/// Returns one item of a conversation.
+pub async fn show_item(State(ingress): State<Ingress>, Path((id, item)): Path<(String, String)>) -> Response {
+    answered(item_shown(&ingress, &id, &item).await)
+}
+
+/// Takes an item out of a conversation; its entry stays in the history.
+pub async fn forget_item(
+    State(ingress): State<Ingress>,
+    Path((id, item)): Path<(String, String)>,
+) -> Response {
+    answered(item_forgotten(&ingress, &id, &item).await)
 }
 
 async fn created(ingress: &Ingress, request: Request) -> Result<String, Failure> {
@@ -135,7 +148,31 @@ async fn listed(
     parameters: &BTreeMap<String, String>,
 ) -> Result<String, Failure> {
     let found = Found::of(ingress, id).await?;
-    input_items::page_behind(ingress, found.tip, parameters).await
+    let taken_out = taken_out(ingress, &found.id).await;
+    input_items::page_behind(ingress, found.tip, parameters, &taken_out).await
+}
+
+async fn item_shown(ingress: &Ingress, id: &str, item: &str) -> Result<String, Failure> {
+    let found = Found::of(ingress, id).await?;
+    let taken_out = taken_out(ingress, &found.id).await;
+    let one = input_items::one_behind(ingress, found.tip, item, &taken_out).await?;
+    one.map(|(_, json)| json).ok_or_else(|| unknown_item(&found.id, item))
+}
+
+async fn item_forgotten(ingress: &Ingress, id: &str, item: &str) -> Result<String, Failure> {
+    let found = Found::of(ingress, id).await?;
+    let mut taken_out = taken_out(ingress, &found.id).await;
+    let one = input_items::one_behind(ingress, found.tip.clone(), item, &taken_out).await?;
+    let (entry, _) = one.ok_or_else(|| unknown_item(&found.id, item))?;
+    taken_out.insert(entry);
+    write(ingress, vec![items_taken_out(&found.id, &taken_out, now())]).await?;
+    let refreshed = ingress.gateway.refresh().await;
+    refreshed.map_err(|error| unreadable(&error))?;
+    shown(ingress, id).await
+}
+
+async fn taken_out(ingress: &Ingress, id: &ConversationId) -> BTreeSet<Text> {
+    taken_out_items(&*ingress.gateway.latest_standing().await, id)
 }
 
 impl Found {
@@ -240,6 +277,11 @@ fn object(id: &ConversationId, created: Moment, metadata: &str) -> String {
 
 fn answered(answer: Result<String, Failure>) -> Response {
     answer.map_or_else(|failure| reject(Dialect::Responses, &failure), json)
+}
+
+fn unknown_item(id: &ConversationId, item: &str) -> Failure {
+    let message = format!("no item of `{}` is called `{item}`", id.as_str());
+    own(FailureKind::NotFound, "throughline_no_such_item", message)
 }
 
 fn unknown(id: &ConversationId) -> Failure {

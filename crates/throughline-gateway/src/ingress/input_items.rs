@@ -7,7 +7,7 @@
 use super::Ingress;
 use super::reject::own;
 use super::responses::{stored, unreadable};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use throughline_core::{Entry, EntryId, Failure, FailureKind, Kind, Text};
 use throughline_store::{Entries, Kept};
 use throughline_wire::encode_items;
@@ -30,6 +30,8 @@ const PREFIXES: [(&str, &str); 6] = [
 struct Item {
     id: Text,
     json: String,
+    /// The entry that it is.
+    entry: Text,
 }
 
 /// Which items are wanted.
@@ -49,10 +51,27 @@ pub async fn page(
     parameters: &BTreeMap<String, String>,
 ) -> Result<String, Failure> {
     let exchange = stored(ingress, id).await?;
-    page_behind(ingress, exchange.before, parameters).await
+    page_behind(ingress, exchange.before, parameters, &BTreeSet::new()).await
 }
 
-/// Returns a page of the items up to and including that entry.
+/// Returns one item among those up to and including an entry, with the entry that it is.
+///
+/// # Errors
+/// When the history cannot be read.
+pub async fn one_behind(
+    ingress: &Ingress,
+    last: Option<EntryId>,
+    id: &str,
+    without: &BTreeSet<Text>,
+) -> Result<Option<(Text, String)>, Failure> {
+    let Some(last) = last else { return Ok(None) };
+    let kept = ingress.gateway.history.entries(Entries::Branch(last)).await;
+    let items = items_of(&kept.map_err(|error| unreadable(&error))?).into_iter();
+    let mut wanted = items.filter(|item| item.id == *id && !without.contains(&item.entry));
+    Ok(wanted.next().map(|item| (item.entry, item.json)))
+}
+
+/// Returns a page of the items up to and including that entry, without those entries.
 ///
 /// # Errors
 /// When a parameter is wrong, or the history cannot be read.
@@ -60,6 +79,7 @@ pub async fn page_behind(
     ingress: &Ingress,
     last: Option<EntryId>,
     parameters: &BTreeMap<String, String>,
+    without: &BTreeSet<Text>,
 ) -> Result<String, Failure> {
     let wanted = Wanted::read(parameters)?;
     let kept = match last {
@@ -67,6 +87,7 @@ pub async fn page_behind(
         None => Ok(Vec::new()),
     };
     let mut items = items_of(&kept.map_err(|error| unreadable(&error))?);
+    items.retain(|item| !without.contains(&item.entry));
     if !wanted.ascending {
         items.reverse();
     }
@@ -139,7 +160,7 @@ fn completed(json: &str, entry: &str) -> Result<Item, SyntaxError> {
         Edit::Set { name: "status", value: &status },
     ];
     edits.extend(content.as_deref().map(|value| Edit::Set { name: "content", value }));
-    Ok(Item { json: patch(json, &edits)?, id })
+    Ok(Item { json: patch(json, &edits)?, id, entry: Text::from(entry) })
 }
 
 /// Returns content that is a plain string as the list of parts that it stands for.

@@ -64,6 +64,10 @@ pub fn routes(gateway: Arc<Gateway>) -> Router {
             get(conversations::show).post(conversations::update).delete(conversations::forget),
         )
         .route("/v1/conversations/{id}/items", get(conversations::list).post(conversations::add))
+        .route(
+            "/v1/conversations/{id}/items/{item}",
+            get(conversations::show_item).delete(conversations::forget_item),
+        )
         .route("/v1/models", get(models::list))
         .route("/v1/models/{id}", get(models::one))
         .route("/healthz", get(|| async { "ok\n" }))

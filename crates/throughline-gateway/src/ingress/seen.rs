@@ -4,7 +4,7 @@ use super::api::unread;
 use super::reject::{own, undecodable};
 use crate::exchange::compaction_record::CompactionRecord;
 use crate::gateway::Gateway;
-use crate::routing::Destination;
+use crate::routing::{Destination, LearnedWindow};
 use crate::view::{self, Attempted, Seen};
 use std::sync::Arc;
 use throughline_core::plan::Decisions;
@@ -84,7 +84,12 @@ fn gauge(gateway: &Gateway, attempt: &Attempt) -> Gauge {
     let setup = gateway.setup();
     match setup.config.backends.iter().find(|backend| backend.name == attempt.backend) {
         Some(backend) => {
-            let destination = Destination { backend: Arc::clone(backend), model };
+            let destination = Destination {
+                backend: Arc::clone(backend),
+                model,
+                window: LearnedWindow::default(),
+                unknown: None,
+            };
             gateway.gauges.of(&gateway.standing(), &destination)
         }
         None => Gauge::of_model(&model),

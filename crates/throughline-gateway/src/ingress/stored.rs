@@ -18,6 +18,7 @@ use std::sync::Arc;
 use throughline_core::{Failure, FailureKind, Text};
 use throughline_store::{Batch, Exchange, Which, Write};
 use throughline_wire::json::{Document, Edit, Writer, patch, quote};
+use throughline_wire::replayed_events;
 use throughline_wire::sse::write_event;
 
 /// The mark at the end of a stream.
@@ -79,8 +80,8 @@ pub fn is_background(response: &str) -> bool {
     flag == Some(true)
 }
 
-/// Returns a response as a stream: from the event behind that number on, where its events are still known, and
-/// otherwise as the event that ends it.
+/// Returns a response as a stream, from the event behind that number on: as it is generated, or as it could have been
+/// given if it is over.
 ///
 /// # Errors
 /// When there is no such response, or the history cannot be read.
@@ -89,6 +90,9 @@ pub async fn streamed(ingress: &Ingress, id: &str, after: Option<u64>) -> Result
     if let Some(job) = ingress.gateway.background.find(id) {
         let place = after.map_or(0, |after| usize::try_from(after).unwrap_or(usize::MAX).saturating_add(1));
         return Ok(following(job, place));
+    }
+    if !matches!(status(&response).as_deref(), Some("queued" | "in_progress")) {
+        return Ok(Body::from(replayed(&response, after)));
     }
     let mut events = String::new();
     let mut number = after.map_or(0, |after| after.saturating_add(1));
@@ -106,6 +110,22 @@ pub async fn streamed(ingress: &Ingress, id: &str, after: Option<u64>) -> Result
     };
     let first = stream::iter([Ok::<_, Infallible>(Bytes::from(events))]);
     Ok(Body::from_stream(first.chain(stream::once(last))))
+}
+
+/// Returns the events of a response that is over, behind that number; one that was called off ends as a failure.
+fn replayed(response: &str, after: Option<u64>) -> String {
+    let is_cancelled = status(response).as_deref() == Some("cancelled");
+    let response = if is_cancelled { failed(response, &called_off()) } else { response.to_owned() };
+    let first = after.map_or(0, |after| usize::try_from(after).unwrap_or(usize::MAX).saturating_add(1));
+    let mut events = String::new();
+    for (name, data) in replayed_events(&response).into_iter().skip(first) {
+        write_event(&mut events, Some(&name), &data);
+    }
+    events + END_MARK
+}
+
+fn called_off() -> Failure {
+    own(FailureKind::Conflict, "throughline_cancelled", "The answer was called off.")
 }
 
 /// Waits for a response that another gateway generates, and returns it as it ended.
@@ -163,11 +183,7 @@ pub fn last_event(response: &str, number: u64) -> String {
         Some(status @ ("completed" | "incomplete" | "failed")) => {
             event(&format!("response.{status}"), number, response)
         }
-        _ => {
-            let called_off =
-                own(FailureKind::Conflict, "throughline_cancelled", "The answer was called off.");
-            event("response.failed", number, &failed(response, &called_off))
-        }
+        _ => event("response.failed", number, &failed(response, &called_off())),
     }
 }
 

@@ -8,7 +8,7 @@
 //! The connection remembers its latest response, so that one that is not to be stored can be continued here.
 //! It holds no more than the id: what was said is in the history, where only that id leads to it.
 
-use super::reject::{own, reject, undecodable};
+use super::reject::{self, own, reject, undecodable};
 use super::{Ingress, body, busy};
 use crate::connections::OpenConnection;
 use crate::drain::Hold;
@@ -362,7 +362,7 @@ fn continuable(event: &str) -> Option<Text> {
 }
 
 fn failure_frame(failure: &Failure) -> String {
-    error_frame(status_of(failure.kind), &encode_error(Dialect::Responses, failure))
+    error_frame(reject::status(failure), &encode_error(Dialect::Responses, failure))
 }
 
 /// Returns the frame for an error body; its code is one that clients go by, so there always is one.

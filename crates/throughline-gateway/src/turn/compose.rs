@@ -1,8 +1,8 @@
 //! Compose: a second model writes the answer from what the tools gave (R13).
 //!
 //! It sees the whole conversation, raw results and the first model's words included, and all of that stays in the
-//! record. What it is told comes last and in the user's role, since some backends take nothing else behind an answer; a
-//! tag says that it is not the user who says it.
+//! record. What it is told comes last, as the developer's words: a backend that takes nothing but the user's behind an
+//! answer is shown them so, and the record keeps whose they are.
 
 use throughline_core::{ConversationId, Text};
 use throughline_wire::json::Writer;
@@ -27,7 +27,7 @@ pub const GUIDANCE: &str = "Write the final answer to the user's last request, f
     Say what was found or done, and what failed. Leave out raw JSON, ids and tool names unless they help the user. Do \
     not call tools, and add nothing that the results do not show.";
 
-/// What the words begin with that tell it what to do.
+/// What the words began with that told it what to do, when they stood in the user's role.
 pub const TAG: &str = "<compose>";
 
 impl Compose {
@@ -43,8 +43,8 @@ impl Compose {
         writer.begin_array();
         writer.begin_object();
         writer.field_str("type", "message");
-        writer.field_str("role", "user");
-        writer.field_str("content", &format!("{TAG}\n{}\n</compose>", self.guidance));
+        writer.field_str("role", "developer");
+        writer.field_str("content", &self.guidance);
         writer.end_object();
         writer.end_array();
         if let Some(temperature) = &self.temperature {

@@ -108,6 +108,11 @@ pub enum Happening<'a> {
         /// How long it took; nothing if it was not run.
         took: Option<Duration>,
     },
+    /// The second model did not write the answer: the first one's stands.
+    NotComposed {
+        /// Why.
+        reason: &'a str,
+    },
 }
 
 /// Looks on.
@@ -540,15 +545,19 @@ impl Driver<'_> {
         let backend = compose.backend.clone().or_else(|| self.backend.clone());
         let asked = (backend.as_ref(), compose.model.as_ref());
         match self.hear(body, asked, false, false).await {
-            Ok(heard) => {
+            Ok(heard) if matches!(heard.reply.ending, Ending::Stopped(_)) => {
                 self.stand();
                 Conclusion::Answer(heard.reply.ending)
             }
+            Ok(_) => {
+                self.stand();
+                self.watch.see(Happening::NotComposed { reason: "the answer of the second model broke off" });
+                conclusion
+            }
             Err(failure) => {
-                tracing::warn!(
-                    reason = failure.message.as_str(),
-                    "the answer was not composed; the draft stands"
-                );
+                let reason = failure.message.as_str();
+                tracing::warn!(reason, "the answer was not composed; the draft stands");
+                self.watch.see(Happening::NotComposed { reason });
                 conclusion
             }
         }

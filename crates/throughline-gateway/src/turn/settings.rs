@@ -16,12 +16,18 @@ pub fn written(config: &Config, compose: Option<&Compose>) -> String {
     let handover = &config.handover;
     let _ = write!(
         text,
-        "[handover]\nmode = \"{}\"\nsummary = \"{}\"\nmax_result_chars = {}\nmax_tool_context_chars = {}\n",
+        "[handover]\nmode = \"{}\"\nsummary = \"{}\"\ntool_context = {}\n",
         handover.mode.name(),
         handover.summary.name(),
-        handover.max_result_chars,
-        handover.max_tool_context_chars,
+        handover.tool_context,
     );
+    let limits = [
+        ("max_result_chars", handover.max_result_chars),
+        ("max_tool_context_chars", handover.max_tool_context_chars),
+    ];
+    for (key, limit) in limits.iter().filter_map(|(key, limit)| Some((key, (*limit)?))) {
+        let _ = writeln!(text, "{key} = {limit}");
+    }
     if let Some(backend) = &handover.summary_backend {
         let _ = writeln!(text, "summary_backend = {}", quoted(backend));
     }
@@ -94,11 +100,12 @@ fn write_history(text: &mut String, history: &History) {
     let _ = write!(
         text,
         "[backends.history]\nrecent_calls_to_keep = {}\ntruncation_threshold = {}\nbudget = {budget}\nrecall = {}\n\
-         policy = \"{}\"\n",
+         policy = \"{}\"\ntext_embed = \"{}\"\n",
         history.recent_calls_to_keep,
         history.truncation_threshold,
         history.recall,
         history.policy.name(),
+        history.text_embed.name(),
     );
     for rule in &history.rules {
         let tools = rule.tools.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");

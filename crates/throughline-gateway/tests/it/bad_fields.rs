@@ -50,7 +50,7 @@ pub const CHAT: &[(&str, &str)] = &[
     (r#"{"messages":[{"role":"assistant","refusal":7}]}"#, "messages[0].refusal"),
     (r#"{"messages":[{"role":"assistant","reasoning_content":7}]}"#, "messages[0].reasoning_content"),
     (r#"{"messages":[{"role":"tool","tool_call_id":7,"content":"x"}]}"#, "messages[0].tool_call_id"),
-    (r#"{"messages":[{"role":"tool","tool_call_id":"x","content":{}}]}"#, "messages[0].content"),
+    (r#"{"messages":[{"role":"tool","tool_call_id":"x","content":7}]}"#, "messages[0].content"),
     (r#"{"messages":[{"role":"user","content":"hi"}],"tools":[7]}"#, "tools[0]"),
     (r#"{"messages":[{"role":"user","content":"hi"}],"tools":[{"type":7}]}"#, "tools[0].type"),
     (

@@ -229,7 +229,7 @@ const RESPONSES: &[(&str, &str)] = &[
     (r#""tools":[{"type":"custom","name":"a","format":"text"}]"#, "tools[0].format"),
     (r#""tools":[{"type":"namespace","tools":[{"type":"function","name":"a"}]}]"#, "tools[0].name"),
     (r#""input":[{"type":"function_call_output","call_id":"c"}]"#, "input[0].output"),
-    (r#""input":[{"type":"custom_tool_call_output","call_id":"c","output":null}]"#, "input[0].output"),
+    (r#""input":[{"type":"custom_tool_call_output","call_id":"c","output":true}]"#, "input[0].output"),
     (r#""input":[{"type":"item_reference"}]"#, "input[0].id"),
 ];
 

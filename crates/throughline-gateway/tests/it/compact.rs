@@ -144,7 +144,7 @@ async fn what_a_response_stands_for_can_be_compacted() {
     assert!(check_compaction(&compacted)[0].to_string().contains("what was asked first"));
     let body = json!({"model": "chat", "previous_response_id": compacted["id"], "input": "on"});
     let (status, refused) = compact(&house, &body).await;
-    assert_eq!((status, &refused["error"]["code"]), (404, &json!("previous_response_not_found")));
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!("previous_response_not_found")));
     house.stop().await;
 }
 

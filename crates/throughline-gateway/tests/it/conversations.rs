@@ -57,6 +57,32 @@ async fn a_conversation_is_begun_described_and_gone_on_with_over_every_backend()
 }
 
 #[tokio::test]
+async fn single_items_are_had_and_taken_out() {
+    let house = House::new(one_of_each()).await;
+    let body = json!({"items": [said("what was said first"), said("what was a mistake")]});
+    let (_, begun) = send(&house, Method::POST, "", Some(body)).await;
+    let id = begun["id"].as_str().unwrap();
+    let (_, items) = send(&house, Method::GET, &format!("/{id}/items?order=asc"), None).await;
+    let mistake = &items["data"][1];
+    let path = format!("/{id}/items/{}", mistake["id"].as_str().unwrap());
+    assert_eq!(send(&house, Method::GET, &path, None).await, (200, mistake.clone()));
+    let (status, answered) = send(&house, Method::DELETE, &path, None).await;
+    assert_eq!((status, &answered["id"]), (200, &json!(id)), "{answered}");
+    assert_eq!(send(&house, Method::GET, &path, None).await.0, 404);
+    assert_eq!(send(&house, Method::DELETE, &path, None).await.0, 404);
+    let (_, left) = send(&house, Method::GET, &format!("/{id}/items?order=asc"), None).await;
+    assert_eq!(left["data"].as_array().unwrap().len(), 1, "{left}");
+
+    let mut client = Client::new(&house.url, Dialect::Responses);
+    client.say("Go on.");
+    client.extra = json!({"conversation": id});
+    client.ask("chat").await;
+    let sent = house.recorded("chat").pop().unwrap().body;
+    assert!(sent.contains("what was said first") && !sent.contains("what was a mistake"), "{sent}");
+    house.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_said_about_a_conversation_can_be_changed() {
     let house = House::new(one_of_each()).await;
     let (_, begun) = send(&house, Method::POST, "", None).await;

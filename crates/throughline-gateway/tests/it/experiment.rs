@@ -83,6 +83,33 @@ async fn experiment(mode: &str) {
     house.stop().await;
 }
 
+/// With nothing configured: a file is read on one backend, and every prompt after that holds it, to the byte.
+#[tokio::test]
+async fn each_prompt_holds_the_file_without_any_setting() {
+    let mut text_only = Room::new("b-text", Dialect::Chat);
+    text_only.lines = "native_tool_history = \"never\"";
+    text_only.options.reject_native = true;
+    let rooms = vec![Room::new("a", Dialect::Messages), Room::new("b-native", Dialect::Responses), text_only];
+    let house = House::new(rooms).await;
+    let design = design();
+    let written = serde_json::Value::from(design.as_str()).to_string();
+    for second in ["b-native", "b-text"] {
+        let mut client = Client::new(&house.url, Dialect::Messages);
+        client.say("Please read the file DESIGN.md");
+        let answer = client.ask("a").await;
+        client.result(&answer.calls(Dialect::Messages)[0].id, &design);
+        client.ask("a").await;
+        for backend in [second, "a"] {
+            client.say("What does it say?");
+            client.ask(backend).await;
+            let sent = house.recorded(backend).pop().unwrap().body;
+            assert!(sent.contains(written.trim_matches('"')), "{second}, {backend}: {sent}");
+        }
+    }
+    house.assert_nothing_refused();
+    house.stop().await;
+}
+
 #[tokio::test]
 async fn the_file_is_quoted_byte_for_byte_after_native_handovers() {
     experiment("native").await;

@@ -219,12 +219,45 @@ async fn what_a_brief_cut_can_be_recalled() {
     let mut b = Room::new("b", Dialect::Chat);
     b.options = SimOptions { script, ..b.options };
     let rooms = vec![Room::new("a", Dialect::Messages), b];
-    let house = with("mode = \"brief\"", rooms, Arc::new(Memory::new())).await;
+    let house = with("mode = \"brief\"\nmax_result_chars = 2000", rooms, Arc::new(Memory::new())).await;
     let content = format!("{}needle in the middle\n{}", "hay\n".repeat(2_000), "hay\n".repeat(2_000));
     let (mut client, _) = has_read(&house, Dialect::Messages, &content).await;
     client.say("Where is it?");
     let answer = client.ask("b").await;
     assert!(answer.text(Dialect::Messages).contains("needle in the middle"), "{}", answer.raw);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_backend_that_takes_only_text_can_recall_too() {
+    let turns = json!({"turns": [
+        {"calls": [{"name": "recall", "arguments": {"query": "needle"}}]},
+        {"text": "Found.", "quote": true},
+    ]});
+    let script = Some(Script::parse(&turns.to_string()).unwrap());
+    let mut b = Room::new("b", Dialect::Chat);
+    b.options = SimOptions { script, reject_native: true, ..b.options };
+    b.lines = "native_tool_history = \"never\"";
+    let rooms = vec![Room::new("a", Dialect::Messages), b];
+    let house = with("max_result_chars = 2000", rooms, Arc::new(Memory::new())).await;
+    let content = format!("{}needle in the middle\n{}", "hay\n".repeat(2_000), "hay\n".repeat(2_000));
+    let (mut client, _) = has_read(&house, Dialect::Messages, &content).await;
+    client.say("Where is it?");
+    client.ask("b").await;
+    let sent = json!(last_sent(&house, "b")).to_string();
+    assert!(sent.contains("needle in the middle") && !sent.contains("tool_calls"), "{sent}");
+    house.assert_nothing_refused();
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn tool_context_can_be_turned_off() {
+    let house = with("mode = \"brief\"\ntool_context = false", two(), Arc::new(Memory::new())).await;
+    let (mut client, _) = has_read(&house, Dialect::Messages, CONTENT).await;
+    client.say("Go on.");
+    client.ask("b").await;
+    let sent = json!(last_sent(&house, "b")).to_string();
+    assert!(sent.contains("## Summary") && !sent.contains("## Files Read"), "{sent}");
     house.stop().await;
 }
 

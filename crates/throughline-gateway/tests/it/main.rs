@@ -21,6 +21,7 @@ mod failover;
 mod fallback;
 mod handover;
 mod hang_up;
+mod healing;
 mod house;
 mod inspector;
 mod known;

@@ -4,6 +4,7 @@ use crate::house::Map;
 use std::sync::Arc;
 use throughline_gateway::config::{Config, Flags, load};
 use throughline_gateway::gateway::{Gateway, now};
+use throughline_gateway::routing::Listings;
 use throughline_gateway::switch;
 use throughline_store::{History, Memory, Scope};
 
@@ -31,7 +32,7 @@ async fn a_reload_undoes_no_switch() {
     let history = Arc::new(Memory::new());
     let gateway =
         Gateway::build(config(BEFORE), Arc::clone(&history) as Arc<dyn History>, None).await.unwrap();
-    let pick = switch::checked(&gateway.setup().config, "two").unwrap();
+    let pick = switch::checked(&gateway.setup().config, "two", &Listings::new()).unwrap();
     history.append(switch::batch(&Scope::Everywhere, Some(&pick), switch::By::Cli, now())).await.unwrap();
     gateway.refresh().await.unwrap();
     let third = BEFORE.replace("\"one\"", "\"three\"");

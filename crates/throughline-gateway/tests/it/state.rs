@@ -41,7 +41,8 @@ async fn an_unknown_or_unstored_previous_response_is_not_found() {
     for previous in [answer.body["id"].clone(), Value::from("resp_nobody")] {
         client.extra = json!({"previous_response_id": previous});
         let answer = client.post(&client.body("chat")).await;
-        assert_eq!(answer.status, 404, "{}", answer.raw);
+        assert_eq!(answer.status, 400, "{}", answer.raw);
+        assert_eq!(answer.body["error"]["type"], "invalid_request_error");
         assert_eq!(answer.body["error"]["code"], "previous_response_not_found");
         assert_eq!(answer.body["error"]["param"], "previous_response_id");
     }

@@ -167,7 +167,7 @@ fn a_strict_server_takes_plain_text_from_tools() {
 #[test]
 fn call_ids_have_a_form_for_each_profile() {
     let body = |id: &str| talk(json!([calls(&[id]), answer(id)]));
-    rule("invalid-tool-call-id", &body(&"a".repeat(65)), &body(&"a".repeat(64)));
+    rule("invalid-tool-call-id", &body(&"a".repeat(41)), &body(&"a".repeat(40)));
     assert_rule(StrictChat, "invalid-tool-call-id", &body(&"a".repeat(41)), &body(&"a".repeat(40)));
     for bad in ["call_1234", "aaaaaaaa", "aaaaaaaaaa"] {
         assert_rule(Mistral, "invalid-tool-call-id", &body(bad), &body(A));

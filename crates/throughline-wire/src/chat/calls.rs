@@ -28,7 +28,7 @@ pub(super) fn decode_function_call(message: Node<'_>, stem: &str) -> Result<Opti
         input: from_arguments(decode_arguments(call)),
     });
     // It is no object that could stand among `tool_calls`, so its own text is of no use.
-    Ok(Some(Held { kind, wire: None, block: None }))
+    Ok(Some(Held { kind, wire: None, block: None, intact: true }))
 }
 
 fn decode_call(node: Node<'_>, at: u32, stem: &str) -> Result<Held, DecodeError> {
@@ -56,11 +56,16 @@ fn decode_call(node: Node<'_>, at: u32, stem: &str) -> Result<Held, DecodeError>
             (custom.expect_field("name")?, Input::Freeform(input.unwrap_or_default()), Some(wire))
         }
         _ => {
-            return Ok(Held { kind: Kind::Opaque { kind }, wire: Some(wire_of(node, &[])), block: Some(at) });
+            return Ok(Held {
+                kind: Kind::Opaque { kind },
+                wire: Some(wire_of(node, &[])),
+                block: Some(at),
+                intact: true,
+            });
         }
     };
     let call = Call { id, item_id: None, name: name.expect_text()?, namespace: None, input };
-    Ok(Held { kind: Kind::Called(call), wire, block: Some(at) })
+    Ok(Held { kind: Kind::Called(call), wire, block: Some(at), intact: true })
 }
 
 fn is_string(node: Node<'_>) -> bool {

@@ -22,11 +22,13 @@ pub(super) fn write_content(
     writer: &mut Writer,
     parts: &[&Part],
     holder: Holder,
+    rules: &Rules,
     place: Option<Place>,
     report: &mut Report,
 ) -> bool {
-    let parts: Vec<&Part> =
-        parts.iter().copied().filter(|part| is_writable(part, holder, place, report)).collect();
+    // Fields that the target does not know stay behind, and with them the form in which the part came.
+    let plain: Vec<Part> = parts.iter().map(|part| plain(part, rules, place, report)).collect();
+    let parts: Vec<&Part> = plain.iter().filter(|part| is_writable(part, holder, place, report)).collect();
     match parts[..] {
         [] => {
             writer.string("");
@@ -57,7 +59,7 @@ pub(super) fn write_result(
 ) {
     if rules.parts_in_results {
         let holder = if rules.media_in_results { Holder::Media } else { Holder::Text };
-        write_content(writer, &parts.iter().collect::<Vec<_>>(), holder, place, report);
+        write_content(writer, &parts.iter().collect::<Vec<_>>(), holder, rules, place, report);
         return;
     }
     let texts = parts.iter().filter(|part| is_writable(part, Holder::Text, place, report)).count();
@@ -65,6 +67,22 @@ pub(super) fn write_result(
         report.entry(Action::Translated, place, "the texts of the result are joined into one");
     }
     writer.string(&joined_text(parts));
+}
+
+/// Says whether a part can go out as it came: it has no fields that the target does not know.
+pub(super) fn suits(part: &Part, rules: &Rules) -> bool {
+    let is_opaque = matches!(part.content, Content::Opaque { .. });
+    rules.own_extensions || is_opaque || own(part.wire.as_ref()).is_none_or(|wire| wire.extras.is_empty())
+}
+
+fn plain(part: &Part, rules: &Rules, place: Option<Place>, report: &mut Report) -> Part {
+    if suits(part, rules) {
+        return part.clone();
+    }
+    for extra in part.wire.iter().flat_map(|wire| &wire.extras) {
+        report.entry(Action::Dropped, place, format!("the target refuses parts with a field {}", extra.name));
+    }
+    Part { content: part.content.clone(), wire: None }
 }
 
 fn is_writable(part: &Part, holder: Holder, place: Option<Place>, report: &mut Report) -> bool {
@@ -177,7 +195,8 @@ mod tests {
 
     fn written(parts: &[Part], holder: Holder) -> (String, Report) {
         let (mut writer, mut report) = (Writer::new(), Report::default());
-        write_content(&mut writer, &parts.iter().collect::<Vec<_>>(), holder, None, &mut report);
+        let rules = Rules::of_dialect(Dialect::Chat);
+        write_content(&mut writer, &parts.iter().collect::<Vec<_>>(), holder, &rules, None, &mut report);
         (writer.into_string(), report)
     }
 

@@ -6,7 +6,7 @@
 //! the calls moves before them, since a message has no order between the two.
 
 use super::calls::{is_loose, is_sendable, write_call};
-use super::content::{Holder, write_content, write_result};
+use super::content::{Holder, suits, write_content, write_result};
 use super::extras::own;
 use super::vocabulary::{Closed, vocabulary};
 use crate::input::is_filled_in;
@@ -91,7 +91,11 @@ impl<'r> Taker<'r> {
     fn takes_entry(&self, entry: &Entry) -> bool {
         let fits = match &entry.kind {
             Kind::Called(call) => is_sendable(entry, call, self.rules),
-            Kind::Returned(returned) => result_suits(returned, self.rules),
+            Kind::Returned(returned) => {
+                result_suits(returned, self.rules)
+                    && returned.parts.iter().all(|part| suits(part, self.rules))
+            }
+            Kind::Said(said) => said.parts.iter().all(|part| suits(part, self.rules)),
             _ => true,
         };
         fits && (self.loose_stay || !is_loose(entry))
@@ -183,7 +187,7 @@ impl Messages<'_> {
         self.writer.field_str("role", role);
         self.writer.key("content");
         let parts: Vec<&Part> = said.parts.iter().collect();
-        write_content(self.writer, &parts, holder, entry.place, self.report);
+        write_content(self.writer, &parts, holder, self.rules, entry.place, self.report);
         let is_adapted = self.report.changes.len() > changes;
         self.envelope_extras(std::slice::from_ref(entry));
         self.writer.end_object();
@@ -268,7 +272,8 @@ impl Messages<'_> {
         if gathered.parts.is_empty() && !gathered.calls.is_empty() {
             self.writer.null();
         } else {
-            says_something = write_content(self.writer, &gathered.parts, Holder::Text, place, self.report);
+            says_something =
+                write_content(self.writer, &gathered.parts, Holder::Text, self.rules, place, self.report);
         }
         if !gathered.refusals.is_empty() {
             self.writer.key("refusal");

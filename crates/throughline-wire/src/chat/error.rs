@@ -43,8 +43,15 @@ pub(super) fn find_failure(status: Option<u16>, root: Node<'_>) -> Option<Failur
         kind: status.map_or_else(|| kind_of_words(&words), kind_of_status),
         code: code.or(kind_word),
         message,
-        param: filled(told, "param"),
+        param: filled(told, "param").or_else(|| blamed_field(root)),
+        refusal: None,
     })
+}
+
+/// Returns the field that FastAPI's first finding is about: the last name on the way to it.
+fn blamed_field(root: Node<'_>) -> Option<Text> {
+    let finding = root.field("detail")?.items().next()?;
+    finding.field("loc")?.items().filter_map(|step| step.as_text()).last()
 }
 
 /// Returns the sentence of an error: OpenAI's field, or FastAPI's, which is a string or a list of findings.

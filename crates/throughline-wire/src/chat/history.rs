@@ -8,7 +8,7 @@ use super::WITHOUT_ID;
 use super::calls::{decode_calls, decode_function_call};
 use super::extras::{extras_of, filled, given, given_text, is_significant};
 use super::known;
-use super::parts::decode_content;
+use super::parts::{decode_content, decode_part, is_foreign_block};
 use crate::json::{DecodeError, Kind as JsonKind, Node, quote};
 use crate::shape;
 use std::sync::Arc;
@@ -26,11 +26,13 @@ pub(super) struct Held {
     pub wire: Option<Wire>,
     /// Which of the message's calls it is.
     pub block: Option<u32>,
+    /// Whether the message can be sent as it came.
+    pub intact: bool,
 }
 
 impl Held {
     fn lone(kind: Kind) -> Self {
-        Self { kind, wire: None, block: None }
+        Self { kind, wire: None, block: None, intact: true }
     }
 }
 
@@ -39,7 +41,9 @@ pub(super) fn decode_messages(messages: Node<'_>) -> Result<Vec<Entry>, DecodeEr
     messages.expect_array()?;
     let mut entries = Vec::new();
     for (node, at) in messages.items().zip(0..) {
-        let held = decode_message(node, at, &entries)?;
+        let mut held = decode_message(node, at, &entries)?;
+        let is_foreign = has_foreign_blocks(node) || has_bare_value(node);
+        held.iter_mut().for_each(|held| held.intact &= !is_foreign);
         entries.extend(enveloped(held, node, at));
     }
     Ok(entries)
@@ -54,6 +58,7 @@ pub(super) fn enveloped(held: Vec<Held>, node: Node<'_>, message: u32) -> impl I
         wire: held.wire,
         envelope: Some((Arc::clone(&envelope), position)),
         place: Some(Place { message, block: held.block }),
+        intact: held.intact,
         ..Entry::new(held.kind)
     })
 }
@@ -66,6 +71,7 @@ fn decode_message(node: Node<'_>, at: u32, earlier: &[Entry]) -> Result<Vec<Held
         Ok(vec![Held::lone(Kind::Said(Said { role, parts, standing: false }))])
     };
     match role.as_str() {
+        "user" | "assistant" if has_tool_blocks(node) => decode_tool_blocks(node, &role),
         "system" => said(Role::System),
         "developer" => said(Role::Developer),
         "user" => said(Role::User),
@@ -74,8 +80,76 @@ fn decode_message(node: Node<'_>, at: u32, earlier: &[Entry]) -> Result<Vec<Held
         "function" => Ok(vec![decode_function_result(node, earlier)?]),
         _ => {
             let wire = Wire { dialect: Dialect::Chat, text: node.raw_text(), extras: Vec::new() };
-            Ok(vec![Held { kind: Kind::Opaque { kind: role }, wire: Some(wire), block: None }])
+            Ok(vec![Held { wire: Some(wire), ..Held::lone(Kind::Opaque { kind: role }) }])
         }
+    }
+}
+
+fn block_types(node: Node<'_>) -> impl Iterator<Item = Text> + '_ {
+    let blocks = node.field("content").into_iter().flat_map(Node::items);
+    blocks.filter_map(|block| block.field("type").and_then(|kind| kind.as_text()))
+}
+
+/// Says whether the content holds blocks of another dialect, which clients leave there when they change dialects.
+fn has_foreign_blocks(node: Node<'_>) -> bool {
+    block_types(node).any(|kind| is_foreign_block(&kind))
+}
+
+/// Says whether the content is neither text nor a list of parts; some programs write what a tool returned itself.
+fn has_bare_value(node: Node<'_>) -> bool {
+    node.field("content").is_some_and(|content| content.kind() == JsonKind::Object)
+}
+
+fn has_tool_blocks(node: Node<'_>) -> bool {
+    block_types(node).any(|kind| matches!(kind.as_str(), "tool_use" | "tool_result"))
+}
+
+/// Reads a message with calls and results as the Messages dialect has them: each is what it is there.
+fn decode_tool_blocks(node: Node<'_>, role: &str) -> Result<Vec<Held>, DecodeError> {
+    let role = if role == "user" { Role::User } else { Role::Assistant };
+    let (mut held, mut said): (Vec<Held>, Vec<Part>) = (Vec::new(), Vec::new());
+    let say = |said: &mut Vec<Part>, held: &mut Vec<Held>| {
+        let parts = std::mem::take(said);
+        if !parts.is_empty() {
+            held.push(Held::lone(Kind::Said(Said { role, parts, standing: false })));
+        }
+    };
+    for (block, at) in node.field("content").into_iter().flat_map(Node::items).zip(0_u32..) {
+        let text = |name: &str| block.field(name).and_then(|value| value.as_text());
+        let kind = match text("type").as_deref() {
+            Some("tool_use") => Kind::Called(Call {
+                id: text("id").unwrap_or_else(|| Text::from(format!("{WITHOUT_ID}{at}"))),
+                item_id: None,
+                name: block.expect_field("name")?.expect_text()?,
+                namespace: None,
+                input: Input::Arguments(
+                    block.field("input").map(|input| input.raw_text()).unwrap_or_default(),
+                ),
+            }),
+            Some("tool_result") => {
+                let parts = decode_value(block.field("content"))?;
+                let is_error = block.field("is_error").and_then(|flag| flag.as_bool()).unwrap_or(false);
+                let (outcome, parts) = unmarked(parts, true, is_error);
+                let call_id = text("tool_use_id");
+                Kind::Returned(Return { call_id, item_id: None, name: None, parts, outcome, freeform: false })
+            }
+            _ => {
+                said.push(decode_part(block)?);
+                continue;
+            }
+        };
+        say(&mut said, &mut held);
+        held.push(Held { block: Some(at), ..Held::lone(kind) });
+    }
+    say(&mut said, &mut held);
+    Ok(held)
+}
+
+/// Reads what a tool returned: content, or any value, which counts as its text.
+fn decode_value(content: Option<Node<'_>>) -> Result<Vec<Part>, DecodeError> {
+    match content {
+        Some(value) if value.kind() == JsonKind::Object => Ok(vec![Part::text(value.raw_text())]),
+        content => decode_content(content),
     }
 }
 
@@ -125,7 +199,7 @@ fn decode_result(node: Node<'_>, earlier: &[Entry]) -> Result<Held, DecodeError>
     let name = given_text(node, "name")?;
     let freeform =
         id.as_ref().and_then(|id| last_call(earlier, |call| &call.id == id)).is_some_and(is_freeform);
-    let parts = decode_content(node.field("content"))?;
+    let parts = decode_value(node.field("content"))?;
     Ok(Held::lone(returned(id, name, parts, freeform)))
 }
 
@@ -138,7 +212,7 @@ fn decode_function_result(node: Node<'_>, earlier: &[Entry]) -> Result<Held, Dec
     }
     let name = given_text(node, "name")?;
     let call = name.as_ref().and_then(|name| last_call(earlier, |call| &call.name == name));
-    let parts = decode_content(node.field("content"))?;
+    let parts = decode_value(node.field("content"))?;
     Ok(Held::lone(returned(call.map(|call| call.id.clone()), name, parts, false)))
 }
 
@@ -214,6 +288,26 @@ mod tests {
         assert_eq!((envelope.entries, *position), (4, 3));
         assert_eq!(entries[3].place, Some(Place { message: 0, block: Some(1) }));
         assert_eq!(entries[3].as_call().unwrap().input, Input::Arguments("".into()));
+    }
+
+    #[test]
+    fn blocks_of_another_dialect_are_read_as_what_they_are() {
+        let entries = decode(
+            r#"[{"role":"assistant","content":[{"type":"text","text":"Look."},
+                {"type":"tool_use","id":"a","name":"read","input":{"path":"x"}}]},
+              {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"one","is_error":true},
+                {"type":"text","text":"And?"}]},
+              {"role":"user","content":[{"type":"input_text","text":"b"},
+                {"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]},
+              {"role":"tool","tool_call_id":"b","content":{"ok":true}}]"#,
+        );
+        let shapes: Vec<_> = entries.iter().map(shape).collect();
+        assert_eq!(shapes, ["said", "called", "returned", "said", "said", "returned"]);
+        assert_eq!(entries[1].as_call().unwrap().input.text(), r#"{"path":"x"}"#);
+        assert_eq!(entries[2].as_return().unwrap().outcome, Outcome::Error);
+        assert!(matches!(entries[4].as_said().unwrap().parts[1].content, Content::Image(_)));
+        assert_eq!(entries[5].as_return().unwrap().parts[0].as_text().unwrap(), r#"{"ok":true}"#);
+        assert!(entries.iter().all(|entry| !entry.intact));
     }
 
     #[test]

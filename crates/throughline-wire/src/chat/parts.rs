@@ -21,7 +21,25 @@ pub(super) fn decode_content(content: Option<Node<'_>>) -> Result<Vec<Part>, Dec
     }
 }
 
-fn decode_part(node: Node<'_>) -> Result<Part, DecodeError> {
+/// Types of content parts that only other dialects have.
+const FOREIGN: [&str; 8] = [
+    "input_text",
+    "output_text",
+    "input_image",
+    "image",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+];
+
+/// Says whether a part is of another dialect.
+pub(super) fn is_foreign_block(kind: &str) -> bool {
+    FOREIGN.contains(&kind)
+}
+
+/// Reads one part.
+pub(super) fn decode_part(node: Node<'_>) -> Result<Part, DecodeError> {
     // Not in the specification, but some clients write a bare string among the parts.
     if let Some(text) = node.as_text() {
         return Ok(Part { content: Content::Text(text), wire: Some(wire_of(node, &[])) });
@@ -44,6 +62,13 @@ fn decode_part(node: Node<'_>) -> Result<Part, DecodeError> {
             shape::check(node, known::AUDIO_PART)?;
             Content::Opaque { kind: kind.clone() }
         }
+        "input_text" | "output_text" => return foreign_text(node),
+        "input_image" | "image" => match foreign_image(node) {
+            Some(media) => {
+                return Ok(Part { content: Content::Image(Image { media, detail: None }), wire: None });
+            }
+            None => Content::Opaque { kind: kind.clone() },
+        },
         _ => Content::Opaque { kind: kind.clone() },
     };
     let known: &[&str] = match content {
@@ -55,6 +80,25 @@ fn decode_part(node: Node<'_>) -> Result<Part, DecodeError> {
         Content::Opaque { .. } => return Ok(Part { content, wire: Some(wire_of(node, &[])) }),
     };
     Ok(Part { content, wire: Some(wire_of(node, known)) })
+}
+
+/// Reads a text as the Responses dialect has it.
+fn foreign_text(node: Node<'_>) -> Result<Part, DecodeError> {
+    Ok(Part::text(node.expect_field("text")?.expect_text()?))
+}
+
+/// Reads a picture as another dialect has it: its address, or where its bytes are.
+fn foreign_image(node: Node<'_>) -> Option<Media> {
+    if let Some(url) = node.field("image_url") {
+        return decode_url(url).ok();
+    }
+    let source = node.field("source")?;
+    let text = |name: &str| source.field(name).and_then(|value| value.as_text());
+    match text("type")?.as_str() {
+        "base64" => Some(Media::Inline { media_type: text("media_type")?, base64: text("data")? }),
+        "url" => text("url").map(Media::Url),
+        _ => None,
+    }
 }
 
 fn decode_image(image: Node<'_>) -> Result<Image, DecodeError> {

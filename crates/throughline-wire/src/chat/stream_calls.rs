@@ -37,6 +37,8 @@ pub(super) struct StreamedCall {
     /// Input that came before the call could be announced.
     pub held: String,
     progress: Completeness,
+    /// All the input that came, to tell a call that comes twice from another one of the same id.
+    input: String,
     /// How far its block has come.
     pub stage: Stage,
 }
@@ -84,6 +86,7 @@ impl StreamedCall {
             freeform: false,
             held: String::new(),
             progress: Completeness::default(),
+            input: String::new(),
             stage: Stage::Unbegun,
         }
     }
@@ -114,6 +117,7 @@ impl StreamedCall {
         if !self.freeform {
             self.progress = self.progress.after(&delta.input);
         }
+        self.input.push_str(&delta.input);
         Some(&delta.input)
     }
 
@@ -126,10 +130,18 @@ impl StreamedCall {
         matches!(self.progress, Completeness::Open { .. } | Completeness::Other)
     }
 
+    /// Says whether a delta with the same id begins another call: some servers give every call the same one.
+    fn is_followed_by(&self, delta: &CallDelta) -> bool {
+        let Some(name) = &delta.name else { return false };
+        let is_repeated = self.name == name.as_str() && self.input == delta.input.as_str();
+        self.is_complete() && !delta.input.is_empty() && !is_repeated
+    }
+
     /// Says whether a delta with the same index is about another call all the same.
     fn is_succeeded_by(&self, delta: &CallDelta) -> bool {
         let Some(name) = &delta.name else { return false };
         match (&self.id, &delta.id) {
+            (Some(mine), Some(other)) if mine == other => self.is_followed_by(delta),
             (Some(mine), Some(other)) => {
                 mine != other && !(self.has_begun_arguments() && self.name == name.as_str())
             }
@@ -150,7 +162,11 @@ pub(super) fn find_call(calls: &[StreamedCall], delta: &CallDelta) -> Option<usi
         (Some(id), name) => {
             let known = calls.iter().rposition(|call| call.id.as_ref() == Some(id));
             let comes_late = name.is_none() && calls[last].id.is_none();
-            known.or_else(|| comes_late.then_some(last))
+            match known {
+                Some(at) if calls[at].is_followed_by(delta) => None,
+                Some(at) => Some(at),
+                None => comes_late.then_some(last),
+            }
         }
         (None, Some(name)) => {
             let is_repeated = calls[last].has_begun_arguments() && calls[last].name == name.as_str();

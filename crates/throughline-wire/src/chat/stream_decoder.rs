@@ -78,8 +78,8 @@ impl StreamDecoder {
             return;
         }
         if data == "[DONE]" {
-            let ending = self.opened(None, frames).and_then(|answer| answer.ending.take());
-            return self.close(ending.unwrap_or(Ending::Stopped(Stop::EndTurn)), frames);
+            let ending = self.opened(None, frames).map_or(Ending::Broken, Answer::ending_at_mark);
+            return self.close(ending, frames);
         }
         match Document::parse(event.data.as_str()) {
             Ok(document) if document.root().kind() == Kind::Object => {
@@ -202,6 +202,14 @@ impl Answer {
         if self.ending.is_none() || ending != Ending::Stopped(Stop::EndTurn) {
             self.ending = Some(ending);
         }
+    }
+
+    /// Returns how the answer ended if the end mark comes now: without a reason given, one that is in the middle of a
+    /// call was cut off, by a proxy that closes every stream with the mark.
+    fn ending_at_mark(&mut self) -> Ending {
+        let is_cut_off = self.calls.iter().any(|call| !call.is_complete());
+        let without_reason = if is_cut_off { Ending::Broken } else { Ending::Stopped(Stop::EndTurn) };
+        self.ending.take().unwrap_or(without_reason)
     }
 
     fn take_delta(&mut self, delta: Node<'_>, frames: &mut Vec<Frame>) {
@@ -600,6 +608,33 @@ mod tests {
             assert_eq!(reply_of(stream).ending, Ending::Broken);
         }
         assert_eq!(reply_of("").ending, Ending::Broken);
+    }
+
+    #[test]
+    fn two_calls_under_one_id_are_both_kept() {
+        for index in [r#""index":0,"#, ""] {
+            let call = |path: &str| {
+                let arguments = format!(r#"{{\"path\":\"{path}\"}}"#);
+                let call =
+                    format!(r#"{{{index}"id":"x","function":{{"name":"f","arguments":"{arguments}"}}}}"#);
+                format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n")
+            };
+            let reply = reply_of(&format!("{}{}{}data: [DONE]\n\n", call("a"), call("b"), call("b")));
+            let inputs: Vec<_> = calls(&reply).into_iter().map(|(id, _, input)| (id, input)).collect();
+            assert_eq!(inputs, [("x", r#"{"path":"a"}"#), ("x", r#"{"path":"b"}"#)], "{index}");
+        }
+    }
+
+    #[test]
+    fn an_end_mark_in_the_middle_of_a_call_is_a_broken_stream() {
+        let call = |arguments: &str| {
+            let call =
+                format!(r#"{{"index":0,"id":"call_1","function":{{"name":"f","arguments":"{arguments}"}}}}"#);
+            format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\ndata: [DONE]\n\n")
+        };
+        assert_eq!(reply_of(&call(r#"{\"path\": "#)).ending, Ending::Broken);
+        assert_eq!(reply_of(&call("")).ending, Ending::Broken);
+        assert_eq!(reply_of(&call("{}")).ending, Ending::Stopped(Stop::ToolCalls));
     }
 
     #[test]

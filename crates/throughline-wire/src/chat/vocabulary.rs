@@ -23,7 +23,8 @@ pub(super) struct Vocabulary {
 /// All fields that a server knows.
 #[derive(Clone, Copy)]
 pub(super) struct Closed {
-    request: &'static [&'static str],
+    /// Those of a request, if others are refused there too.
+    request: Option<&'static [&'static str]>,
     message: &'static [&'static str],
 }
 
@@ -35,7 +36,7 @@ const MISTRAL: Vocabulary = Vocabulary {
     seed: "random_seed",
     unknown: &["top_k", "top_logprobs", "verbosity", "user", "service_tier", "store", "stream_options"],
     closed: Some(Closed {
-        request: &[
+        request: Some(&[
             "model",
             "messages",
             "stream",
@@ -58,7 +59,7 @@ const MISTRAL: Vocabulary = Vocabulary {
             "prompt_cache_key",
             "guardrails",
             "safe_prompt",
-        ],
+        ]),
         message: &["role", "content", "tool_calls", "tool_call_id", "prefix"],
     }),
 };
@@ -66,9 +67,19 @@ const MISTRAL: Vocabulary = Vocabulary {
 const OTHERS: Vocabulary =
     Vocabulary { token_limit: "max_tokens", seed: "seed", unknown: &["store", "service_tier"], closed: None };
 
+/// Servers that take requests as everybody does, and refuse messages with a field that they do not know.
+const STRICT: Vocabulary = Vocabulary {
+    closed: Some(Closed {
+        request: None,
+        message: &["role", "content", "refusal", "tool_calls", "tool_call_id", "reasoning_content"],
+    }),
+    ..OTHERS
+};
+
 /// Returns the words of the server with those rules.
 pub(super) fn vocabulary(rules: &Rules) -> &'static Vocabulary {
     match rules.wording {
+        Wording::Own | Wording::Common if !rules.own_extensions => &STRICT,
         Wording::Own => &OPENAI,
         Wording::Closed => &MISTRAL,
         Wording::Common => &OTHERS,
@@ -79,10 +90,13 @@ impl Vocabulary {
     /// Returns what a field of a request that came in this dialect is called; nothing if it is refused.
     pub fn name_of<'n>(&'n self, field: &'n str) -> Option<&'n str> {
         let Some(closed) = self.closed else { return Some(field) };
+        if closed.request.is_none() {
+            return Some(field);
+        }
         match field {
             "max_completion_tokens" => Some(self.token_limit),
             "seed" => Some(self.seed),
-            _ => Some(field).filter(|field| closed.request.contains(field)),
+            _ => Some(field).filter(|field| closed.request.is_none_or(|known| known.contains(field))),
         }
     }
 }

@@ -113,7 +113,14 @@ fn decode_input(input: Node<'_>) -> Input {
 }
 
 fn decode_return(block: Node<'_>) -> Result<Entry, DecodeError> {
-    let parts = block.field("content").map(decode_parts).transpose()?.unwrap_or_default();
+    let content = block.field("content").filter(|content| !content.is_null());
+    let is_object = |content: Node<'_>| content.kind() == JsonKind::Object;
+    let parts = match content {
+        // Some programs write what the tool returned itself, and not its text.
+        Some(content) if is_object(content) => vec![Part::text(content.raw_text())],
+        Some(content) => decode_parts(content)?,
+        None => Vec::new(),
+    };
     let is_error = given_bool(block, "is_error")?.unwrap_or(false);
     let (outcome, parts) = outcome::unmarked(parts, true, is_error);
     let returned = Return {
@@ -126,6 +133,7 @@ fn decode_return(block: Node<'_>) -> Result<Entry, DecodeError> {
     };
     let mut entry = Entry::new(Kind::Returned(returned));
     entry.wire = Some(wire(block, &["type", "tool_use_id", "content", "is_error"]));
+    entry.intact = !block.field("content").is_some_and(is_object);
     Ok(entry)
 }
 

@@ -67,7 +67,7 @@ fn failure(kind: FailureKind, message: Text, error: Node<'_>) -> Failure {
     let text = |name| given_text(error, name).ok().flatten();
     let too_long = || message.starts_with(TOO_LONG).then_some(Text::from_static(TOO_LONG_CODE));
     let code = text("code").or_else(too_long);
-    Failure { kind, code, param: text("param"), message }
+    Failure { kind, code, param: text("param"), message, refusal: None }
 }
 
 /// Makes a message of a body that is no envelope.
@@ -148,6 +148,7 @@ mod tests {
                 code: Some("c".into()),
                 message: "a \"b\"".into(),
                 param: Some("tools".into()),
+                refusal: None,
             };
             assert_eq!(decode_error(500, &encode_error(&failure)), failure);
         }

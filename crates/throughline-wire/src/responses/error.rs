@@ -63,6 +63,7 @@ pub(super) fn decode_stream_error(error: Node<'_>) -> Failure {
         code,
         message,
         param: fields::lenient_text(error, "param"),
+        refusal: None,
     }
 }
 
@@ -87,16 +88,15 @@ fn kind_of_word(word: &str) -> Option<FailureKind> {
         "server_is_overloaded" | "slow_down" | "overloaded_error" | "service_unavailable_error" => {
             FailureKind::Overloaded
         }
-        "model_not_found" | "previous_response_not_found" | "not_found" | "not_found_error" => {
-            FailureKind::NotFound
-        }
+        "model_not_found" | "not_found" | "not_found_error" => FailureKind::NotFound,
         "invalid_api_key" | "authentication_error" => FailureKind::Authentication,
         "permission_denied" | "permission_error" => FailureKind::Permission,
         "request_too_large" => FailureKind::TooLarge,
         "timeout" | "request_timeout" | "vector_store_timeout" => FailureKind::TimedOut,
-        "context_length_exceeded" | "cyber_policy" | "invalid_encrypted_content" => {
-            FailureKind::InvalidRequest
-        }
+        "context_length_exceeded"
+        | "cyber_policy"
+        | "invalid_encrypted_content"
+        | "previous_response_not_found" => FailureKind::InvalidRequest,
         word if word.starts_with("invalid_") => FailureKind::InvalidRequest,
         _ => return None,
     })
@@ -119,7 +119,7 @@ fn decode_inner(error: Node<'_>, kind: FailureKind) -> Option<Failure> {
     let error = if error.kind() == Kind::Array { error.items().next()? } else { error };
     let message = fields::lenient_text(error, "message").or_else(|| fields::lenient_text(error, "msg"))?;
     let param = fields::lenient_text(error, "param").or_else(|| blamed_field(error));
-    Some(Failure { kind, code: fields::lenient_text(error, "code"), message, param })
+    Some(Failure { kind, code: fields::lenient_text(error, "code"), message, param, refusal: None })
 }
 
 fn blamed_field(error: Node<'_>) -> Option<Text> {

@@ -8,7 +8,9 @@ use super::{fields, parts};
 use crate::input;
 use crate::json::{DecodeError, Kind as JsonKind, Node};
 use crate::shape;
-use throughline_core::{Call, Entry, Input, Kind, Place, Return, Role, Said, Seal, Text, Thought, outcome};
+use throughline_core::{
+    Call, Entry, Input, Kind, Part, Place, Return, Role, Said, Seal, Text, Thought, outcome,
+};
 
 const MESSAGE: &[&str] = &["type", "id", "status", "role", "content"];
 const FUNCTION_CALL: &[&str] = &["type", "id", "status", "call_id", "name", "namespace", "arguments"];
@@ -37,8 +39,17 @@ pub(super) fn decode_item(node: Node<'_>, index: u32) -> Result<Entry, DecodeErr
     let mut entry = Entry::new(kind.unwrap_or(Kind::Opaque { kind: tag }));
     entry.wire = Some(wire);
     entry.place = Some(Place { message: index, block: None });
-    entry.intact = entry.as_call().is_none() || is_whole_call(node);
+    entry.intact = match &entry.kind {
+        Kind::Called(_) => is_whole_call(node),
+        Kind::Returned(_) => is_written_output(node),
+        _ => true,
+    };
     Ok(entry)
+}
+
+/// Says whether the output of a result is one that the provider takes: a string, or a list of parts.
+fn is_written_output(node: Node<'_>) -> bool {
+    node.field("output").is_some_and(|output| matches!(output.kind(), JsonKind::String | JsonKind::Array))
 }
 
 /// Says whether a call names itself and its input as it should; otherwise the item says less than the entry.
@@ -114,8 +125,13 @@ fn call_text(node: Node<'_>, name: &str) -> Result<Text, DecodeError> {
 }
 
 fn decode_output(node: Node<'_>, freeform: bool) -> Result<Return, DecodeError> {
-    let output = fields::given(node, "output").ok_or_else(|| shape::missing(node, "output"))?;
-    let parts = parts::decode_content(Some(output))?;
+    let output = node.field("output").ok_or_else(|| shape::missing(node, "output"))?;
+    let parts = match output.kind() {
+        JsonKind::Null => Vec::new(),
+        // Some programs write what the tool returned itself, and not its text.
+        JsonKind::Object => vec![Part::text(output.raw_text())],
+        _ => parts::decode_content(Some(output))?,
+    };
     // The dialect cannot say that a tool failed, so a mark in the text may.
     let (outcome, parts) = outcome::unmarked(parts, false, false);
     Ok(Return {
@@ -191,6 +207,24 @@ mod tests {
         assert!(decode(r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}"#).intact);
         assert!(!decode(r#"{"type":"function_call","name":"f","arguments":"{}"}"#).intact);
         assert!(!decode(r#"{"type":"function_call","call_id":"c","name":"f","arguments":{}}"#).intact);
+    }
+
+    #[test]
+    fn an_output_that_is_null_or_an_object_is_taken_as_what_it_means() {
+        let result = |output: &str| {
+            decode(&format!(r#"{{"type":"function_call_output","call_id":"c","output":{output}}}"#))
+        };
+        let null = result("null");
+        assert_eq!((null.as_return().unwrap().parts.len(), null.intact), (0, false));
+        let object = result(r#"{"ok":true}"#);
+        assert_eq!(
+            (object.as_return().unwrap().parts[0].as_text().unwrap().as_str(), object.intact),
+            (r#"{"ok":true}"#, false)
+        );
+        assert!(result("\"plain\"").intact);
+        assert!(
+            problem(r#"{"type":"function_call_output","call_id":"c"}"#).starts_with("output: is required")
+        );
     }
 
     #[test]

@@ -174,20 +174,36 @@ impl StreamDecoder {
             |tracked: &Tracked| tracked.form.is_like(&form) && !tracked.done && tracked.was_guessed(index);
         let at = self.items.iter().rposition(is_same);
         let at = at.or_else(|| self.items.iter().position(is_unannounced));
+        if let Some(form) = at.and_then(|at| self.doubled(at, item)) {
+            return self.tracked_at(None, form, index, ids);
+        }
         self.tracked_at(at, form, index, ids)
+    }
+
+    /// Returns what is to be tracked if an announcement may be of another call than the finished one that has the same
+    /// call id: some servers give every call the same one. Only its end tells.
+    fn doubled(&self, at: usize, item: Node<'_>) -> Option<Form> {
+        let tracked = &self.items[at];
+        let Form::Call(call) = &tracked.form else { return None };
+        let item_id = fields::lenient_text(item, "id").filter(|id| !id.is_empty())?;
+        (tracked.done && !tracked.ids.contains(&item_id)).then(|| Form::Call(call.double()))
     }
 
     /// Finds the item whose end is declared, or begins to track it.
     fn concluded(&mut self, item: Node<'_>, index: Option<u64>) -> usize {
         let form = Form::of_item(item);
         let ids = ids_of(item);
-        let by_id = |tracked: &Tracked| tracked.form.is_like(&form) && tracked.has_any(&ids);
+        // The item's own id first: calls may share theirs.
+        let by_id = |tracked: &Tracked, ids: &[Text]| tracked.form.is_like(&form) && tracked.has_any(ids);
         // Without a common id: the open item of that index, or one of which either side gives no id.
         let is_open = |tracked: &Tracked| tracked.form.is_like(&form) && !tracked.done;
         let by_place = |tracked: &Tracked| {
             is_open(tracked) && (tracked.shares_index(index) || ids.is_empty() || tracked.ids.is_empty())
         };
-        let at = self.items.iter().rposition(by_id).or_else(|| self.items.iter().position(by_place));
+        let own = &ids[..ids.len().min(1)];
+        let at = self.items.iter().rposition(|tracked| by_id(tracked, own));
+        let at = at.or_else(|| self.items.iter().rposition(|tracked| by_id(tracked, &ids)));
+        let at = at.or_else(|| self.items.iter().position(by_place));
         self.tracked_at(at, form, index, ids)
     }
 
@@ -263,8 +279,14 @@ impl StreamDecoder {
     fn by_ids(&self, item: Node<'_>, taken: &mut [bool]) -> Option<usize> {
         let form = Form::of_item(item);
         let ids = ids_of(item);
-        let at =
-            self.items.iter().position(|tracked| tracked.form.is_like(&form) && tracked.has_any(&ids))?;
+        let own = &ids[..ids.len().min(1)];
+        let find = |ids: &[Text], is_free: bool| {
+            let fits = |(at, tracked): (usize, &Tracked)| {
+                (!is_free || !taken[at]) && tracked.form.is_like(&form) && tracked.has_any(ids)
+            };
+            self.items.iter().enumerate().position(fits)
+        };
+        let at = find(own, true).or_else(|| find(&ids, true)).or_else(|| find(&ids, false))?;
         taken[at] = true;
         Some(at)
     }

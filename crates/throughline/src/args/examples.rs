@@ -23,6 +23,13 @@ Examples:
   throughline use openai/gpt-5 --conversation 6f708192
   throughline use --clear";
 
+/// Of `backends`.
+pub const BACKENDS: &str = "\
+Examples:
+  throughline backends
+  throughline backends --forget glm
+  throughline backends --forget glm/glm-4.6";
+
 /// Of `models`.
 pub const MODELS: &str = "\
 Examples:

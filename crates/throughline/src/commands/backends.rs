@@ -1,18 +1,21 @@
 //! `throughline backends`: who can answer, who does, and what was learned about each.
 
 use super::history;
-use crate::args::Args;
+use crate::args::{Args, BackendsArgs};
 use crate::exit::CommandError;
 use crate::output::{self, Cell, Column, Ink, Table, Tone, json_line};
 use throughline_gateway::config::Config;
 use throughline_gateway::gateway::now;
-use throughline_gateway::routing::Listings;
-use throughline_gateway::{switch, view};
-use throughline_store::{Learned, Moment, Scope, Standing};
+use throughline_gateway::routing::{Listings, Pick};
+use throughline_gateway::{switch, verdicts, view};
+use throughline_store::{Batch, Learned, Moment, Scope, Standing};
 
-/// Prints the backends.
-pub fn run(args: &Args) -> Result<(), CommandError> {
+/// Prints the backends, or has what was learned of one forgotten.
+pub fn run(asked: &BackendsArgs, args: &Args) -> Result<(), CommandError> {
     let config = history::configured(args)?;
+    if let Some(typed) = &asked.forget {
+        return forget(&config, typed, args);
+    }
     let history = history::open_to_read(&config)?;
     let standing = history::wait(async { Ok(history.standing().await?) })?;
     if args.json {
@@ -30,6 +33,36 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         text.push_str(&learned(&standing.learned, now(), &ink));
     }
     output::page(&text, args)
+}
+
+/// Has what was learned of a backend, or of one of its models, forgotten from the next request on.
+fn forget(config: &Config, typed: &str, args: &Args) -> Result<(), CommandError> {
+    let pick = Pick::parse(typed);
+    let history = history::open_to_change(config)?;
+    let forgotten = history::wait(async {
+        let standing = history.standing().await?;
+        let writes = verdicts::forget(&standing, &pick.backend, pick.model.as_deref(), now());
+        let count = writes.len();
+        if count > 0 {
+            history.append(Batch::durable(writes)).await?;
+        }
+        Ok(count)
+    })?;
+    if args.json {
+        return output::print(&json_line(|writer| {
+            writer.begin_object();
+            writer.field_str("backend", &pick.to_string());
+            writer.field_uint("forgotten", forgotten as u64);
+            writer.end_object();
+        }));
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    output::print(&match forgotten {
+        0 => format!("nothing was learned of {pick}\n"),
+        count => format!("forgot {count} observations of {pick}, from the next request on\n"),
+    })
 }
 
 fn listed(config: &Config, standing: &Standing) -> Table<5> {

@@ -1,6 +1,7 @@
 //! `throughline brief`: a request's history as the text that a backend is given which takes over (R18).
 
 use super::convert::write_changes;
+use super::history;
 use crate::args::{Args, BriefArgs};
 use crate::exit::CommandError;
 use crate::input;
@@ -10,8 +11,10 @@ use throughline_core::plan::ToolRules;
 use throughline_core::{
     Action, BriefOptions, BriefSummary, Dialect, Entry, Report, brief, joined_text, own_message,
 };
-use throughline_wire::decode_request;
+use throughline_gateway::config::HandoverSummary;
+use throughline_gateway::exchange::tool_rules;
 use throughline_wire::json::Writer;
+use throughline_wire::{decode_request, with_all_pairs};
 
 /// Prints the brief of the request, and the user's own message behind it.
 pub fn run(asked: &BriefArgs, args: &Args) -> Result<(), CommandError> {
@@ -21,17 +24,22 @@ pub fn run(asked: &BriefArgs, args: &Args) -> Result<(), CommandError> {
         CommandError::bad_input(error.to_string())
             .hint("the input must be a request body of the dialect that --dialect names")
     })?;
-    let rules = ToolRules::default();
-    let least = BriefOptions::TOOL_CHARS_MAX.max(asked.max_chars.saturating_mul(2));
+    let config = history::configured(args)?;
+    let active = config.backend(&config.active).or(config.backends.first());
+    let rules = active.map_or_else(ToolRules::default, |backend| tool_rules(backend));
+    let settings = &config.handover;
+    let is_silent = asked.no_summary || settings.summary == HandoverSummary::Off;
     let options = BriefOptions {
         rules: &rules,
-        summary: if asked.no_summary { BriefSummary::Off } else { BriefSummary::Digest },
-        result_chars_max: asked.max_chars,
-        tool_chars_max: asked.max_total_chars.unwrap_or(least),
-        recall: true,
+        summary: if is_silent { BriefSummary::Off } else { BriefSummary::Digest },
+        tools: settings.tool_context,
+        result_chars_max: asked.max_chars.or(settings.max_result_chars),
+        tool_chars_max: asked.max_total_chars.or(settings.max_tool_context_chars),
+        recall: active.is_none_or(|backend| backend.history.recall),
     };
     let mut report = Report { strategy: "brief", ..Report::default() };
-    let text = brief(&ask.entries, &options, &mut report);
+    let entries = with_all_pairs(ask.entries.clone());
+    let text = brief(&entries, &options, &mut report);
     report.sort();
     if let Some(file) = &asked.report {
         let written = private::write(file, json_line(|writer| write_report(writer, &report, dialect)));

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use throughline_core::{Action, Dialect, Report, Rules, Target, Text, prepare};
 use throughline_wire::json::{DecodeError, Document, Writer};
-use throughline_wire::{decode_document, encode_request, path};
+use throughline_wire::{decode_document, encode_request, path, with_hosted_pairs};
 
 struct Converted {
     body: String,
@@ -79,7 +79,8 @@ fn convert_all(input: &Arc<str>, args: &ConvertArgs, rules: &Rules) -> Result<Ve
 }
 
 fn convert(document: &Document, args: &ConvertArgs, rules: &Rules) -> Result<Converted, DecodeError> {
-    let ask = decode_document(args.from.into(), document)?;
+    let mut ask = decode_document(args.from.into(), document)?;
+    ask.entries = with_hosted_pairs(ask.entries, rules);
     let target = Target {
         strategy: args.strategy(),
         foreign_reasoning: args.foreign_reasoning(),

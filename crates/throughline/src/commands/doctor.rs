@@ -15,6 +15,7 @@ use throughline_gateway::config::{Backend, Config, Credential, Flags, IgnoredFil
 use throughline_gateway::gateway::{Gateway, now};
 use throughline_gateway::probe::{Probe, Reached, probe};
 use throughline_gateway::secret::Secret;
+use throughline_gateway::verdicts;
 use throughline_sim::Sim;
 use throughline_store::{Batch, Learned, Memory, Postgres, PostgresOptions, Sqlite, Standing, Write};
 use throughline_tools::visible_line;
@@ -85,6 +86,7 @@ fn examine(is_probing: bool, args: &Args) -> Result<Vec<Finding>, CommandError> 
     for backend in &config.backends {
         findings.push(of_credentials(backend));
         findings.extend(probes.get(&backend.name).map(|probe| of_probe(backend, probe)));
+        findings.extend(of_model(backend, &standing));
         let about = standing.learned.iter().filter(|learned| learned.backend == backend.name);
         findings.extend(about.map(of_learned));
     }
@@ -124,6 +126,7 @@ async fn ask(
             let probe = probe(backend, egress).await;
             lessons.extend(probe.lessons(backend, standing, now()));
             lessons.extend(probe.listed(backend, now()));
+            lessons.extend(probe.kept_windows(backend, now()));
             probes.insert(backend.name.clone(), probe);
         }
     }
@@ -131,6 +134,29 @@ async fn ask(
         sim.stop().await;
     }
     Ok((probes, lessons))
+}
+
+/// Says what is not known of the model that a backend is asked for by default, and what follows from that.
+fn of_model(backend: &Backend, standing: &Standing) -> Vec<Finding> {
+    let Some(model) = backend.default_model.as_deref().filter(|_| backend.endpoint.url().is_some()) else {
+        return Vec::new();
+    };
+    let facts = backend.model_facts(model);
+    let window = verdicts::window(standing, &backend.name, model, now());
+    let subject = format!("backend {}", backend.name);
+    let mut findings = Vec::new();
+    if facts.context_window.is_none() && window.is_none() {
+        let what =
+            format!("nobody knows how many tokens fit into {model}: nothing is shortened before it refuses");
+        let advice = Some("set its context_window, or let `throughline doctor --probe` ask".to_owned());
+        findings.push(Finding { advice, ..Finding::new(&subject, State::Note, what) });
+    }
+    if facts.prices.is_none() {
+        let what = format!("nobody knows what {model} costs");
+        let advice = Some("set its prices to have costs counted".to_owned());
+        findings.push(Finding { advice, ..Finding::new(&subject, State::Note, what) });
+    }
+    findings
 }
 
 fn of_ignored(ignored: &IgnoredFile) -> Finding {

@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Chat(asked) => run::chat(asked, args),
         Command::Replay(asked) => replay::run(asked, args),
         Command::Use(asked) => switch::run(asked, args),
-        Command::Backends => backends::run(args),
+        Command::Backends(asked) => backends::run(asked, args),
         Command::Models(asked) => models::run(asked, args),
         Command::Doctor { probe } => doctor::run(*probe, args),
         Command::Env(asked) => env::run(asked, args),

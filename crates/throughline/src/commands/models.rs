@@ -5,8 +5,12 @@ use crate::args::{Args, ModelsArgs};
 use crate::exit::CommandError;
 use crate::output::{self, Cell, Column, Ink, Table, Tone, json_lines};
 use std::collections::BTreeSet;
+use throughline_gateway::capability::Evidence;
 use throughline_gateway::config::{Backend, Config, FactSource, ModelFact, ModelFacts};
+use throughline_gateway::gateway::now;
+use throughline_gateway::verdicts;
 use throughline_models::{Model, Prices, Traits};
+use throughline_store::Standing;
 use throughline_wire::json::Writer;
 
 /// A line of the listing.
@@ -20,8 +24,15 @@ struct Row {
 pub fn run(asked: &ModelsArgs, args: &Args) -> Result<(), CommandError> {
     let rows = match (&asked.name, asked.all) {
         (_, true) => throughline_models::all().map(Row::from_catalogue).collect(),
-        (Some(name), false) => named(&history::configured(args)?, name),
-        (None, false) => configured(&history::configured(args)?),
+        (name, false) => {
+            let config = history::configured(args)?;
+            // Without a history nothing was learned.
+            let standing = standing_of(&config).unwrap_or_default();
+            match name {
+                Some(name) => named(&config, name, &standing),
+                None => configured(&config, &standing),
+            }
+        }
     };
     let rows: Vec<Row> = match &asked.name {
         Some(name) if asked.all => rows.into_iter().filter(|row| row.model.contains(name.as_str())).collect(),
@@ -43,34 +54,46 @@ pub fn run(asked: &ModelsArgs, args: &Args) -> Result<(), CommandError> {
     }
 }
 
+fn standing_of(config: &Config) -> Result<Standing, CommandError> {
+    let history = history::open_to_read(config)?;
+    history::wait(async { Ok(history.standing().await?) })
+}
+
 /// The models that the configuration names, at each of its backends.
-fn configured(config: &Config) -> Vec<Row> {
+fn configured(config: &Config, standing: &Standing) -> Vec<Row> {
     let mut rows = Vec::new();
     for backend in &config.backends {
         let mapped = backend.models.iter().map(|rule| rule.sent.as_ref().unwrap_or(&rule.pattern));
         let names = backend.default_model.iter().chain(mapped).filter(|name| !name.contains('*'));
         let names: BTreeSet<&str> = names.map(throughline_core::Text::as_str).collect();
-        rows.extend(names.into_iter().map(|name| Row::at(backend, name)));
+        rows.extend(names.into_iter().map(|name| Row::at(backend, name, standing)));
     }
     rows
 }
 
 /// A model at the backend that it names, or at all of them.
-fn named(config: &Config, name: &str) -> Vec<Row> {
+fn named(config: &Config, name: &str, standing: &Standing) -> Vec<Row> {
     let named = name.split_once('/').and_then(|(backend, model)| Some((config.backend(backend)?, model)));
     match named {
-        Some((backend, model)) => vec![Row::at(backend, model)],
-        None => config.backends.iter().map(|backend| Row::at(backend, name)).collect(),
+        Some((backend, model)) => vec![Row::at(backend, model, standing)],
+        None => config.backends.iter().map(|backend| Row::at(backend, name, standing)).collect(),
     }
 }
 
 impl Row {
-    fn at(backend: &Backend, model: &str) -> Self {
-        Self {
-            backend: Some(backend.name.to_string()),
-            model: model.to_owned(),
-            facts: backend.model_facts(model),
+    fn at(backend: &Backend, model: &str, standing: &Standing) -> Self {
+        let mut facts = backend.model_facts(model);
+        let is_configured = facts.context_window.is_some_and(|it| it.source == FactSource::Configuration);
+        match verdicts::window(standing, &backend.name, model, now()) {
+            Some((value, Evidence::Tried)) => {
+                facts.context_window = Some(ModelFact { value, source: FactSource::Refusal });
+            }
+            Some((value, Evidence::Listing | Evidence::Header)) if !is_configured => {
+                facts.context_window = Some(ModelFact { value, source: FactSource::Listing });
+            }
+            _ => {}
         }
+        Self { backend: Some(backend.name.to_string()), model: model.to_owned(), facts }
     }
 
     fn from_catalogue(model: &Model) -> Self {

@@ -10,7 +10,7 @@ use crate::output;
 use throughline_gateway::config::Config;
 use throughline_gateway::config::keys::nearest;
 use throughline_gateway::gateway::now;
-use throughline_gateway::routing::Pick;
+use throughline_gateway::routing::{Listings, Pick, RouteError};
 use throughline_gateway::switch;
 use throughline_store::Scope;
 use throughline_wire::json::Writer;
@@ -52,8 +52,12 @@ pub fn chosen(config: &Config, typed: &str) -> Result<Pick, CommandError> {
         let error = CommandError::bad_input(format!("`{typed}` names no model behind the `/`"));
         return Err(error.hint(format!("`{backend}` alone leaves the model to those who ask")));
     }
-    switch::checked(config, typed).map_err(|error| {
+    switch::checked(config, typed, &Listings::new()).map_err(|error| {
+        let is_model = matches!(error, RouteError::UnknownModel { .. });
         let error = CommandError::bad_input(error.to_string());
+        if is_model {
+            return error.hint("`throughline doctor --probe` asks the backends for their models");
+        }
         let name = typed.split('/').next().unwrap_or_default();
         match nearest(name, config.backends.iter().map(|backend| &*backend.name)) {
             Some(meant) => {

@@ -12,7 +12,13 @@ use throughline_gateway::config::{Config, Flags, Source, Surroundings, load};
 /// The older name of a key, for which there need be no example.
 const RENAMED: &str = "backends[].rules";
 /// Keys whose default is worked out from others, or is too long for a table; the page describes it.
-const DESCRIBED: [&str; 3] = ["active", "backends[].profile", "compose.guidance"];
+const DESCRIBED: [&str; 5] = [
+    "active",
+    "backends[].profile",
+    "compose.guidance",
+    "handover.max_result_chars",
+    "handover.max_tool_context_chars",
+];
 /// Keys whose default is that of what reads them, and not in what `config show` prints.
 const NOT_SHOWN: [&str; 1] = ["mcp[].timeout"];
 /// Sections whose tables are about something else than keys.

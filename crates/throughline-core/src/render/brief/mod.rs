@@ -29,10 +29,13 @@ pub struct BriefOptions<'a> {
     pub rules: &'a ToolRules,
     /// What stands under `## Summary`.
     pub summary: BriefSummary<'a>,
-    /// The most characters of one result, or of one argument of a change; more is cut in the middle.
-    pub result_chars_max: usize,
+    /// Whether what tools said is told at all.
+    pub tools: bool,
+    /// The most characters of one result, or of one argument of a change; more is cut in the middle. Without a limit
+    /// nothing is cut if everything has room, and otherwise nothing takes more than a share of it.
+    pub result_chars_max: Option<usize>,
     /// The most characters of all that is told of tools; the latest comes first.
-    pub tool_chars_max: usize,
+    pub tool_chars_max: Option<usize>,
     /// Whether the model can have back what was cut, and is told so.
     pub recall: bool,
 }
@@ -46,13 +49,6 @@ pub enum BriefSummary<'a> {
     Digest,
     /// These words.
     Words(&'a str),
-}
-
-impl BriefOptions<'_> {
-    /// The most characters of one result, unless somebody says otherwise.
-    pub const RESULT_CHARS_MAX: usize = 2_000;
-    /// The most characters of all that is told of tools, unless somebody says otherwise.
-    pub const TOOL_CHARS_MAX: usize = 60_000;
 }
 
 /// Writes the brief of `entries`; none if there is nothing in them but the user's own message.
@@ -70,7 +66,11 @@ pub fn brief(entries: &[Entry], options: &BriefOptions<'_>, report: &mut Report)
     }
     let mut text = format!("{BEGIN}\n");
     push_summary(&mut text, entries, &covered, options.summary, report);
-    push_tools(&mut text, entries, options, report);
+    if options.tools {
+        push_tools(&mut text, entries, options, report);
+    } else {
+        leave_out_tools(entries, options, report);
+    }
     text.push('\n');
     text.push_str(END);
     Some(text.into())
@@ -186,11 +186,14 @@ fn push_summary(
     }
 }
 
-/// Appends a line that cannot pass for the beginning or the end of the brief, nor for a heading of it.
+/// What a line of the summary may not begin with: it would pass for the frame of the brief, a heading of it, or open a
+/// fence that swallows what follows.
+const SET_APART: [&str; 5] = [BEGIN, END, "## ", "```", "~~~"];
+
+/// Appends a line that cannot pass for the beginning or the end of the brief, nor for a heading or a fence of it.
 fn push_line(text: &mut String, line: &str) {
     let bare = line.trim_start();
-    if bare.starts_with(BEGIN) || bare.starts_with(END) || bare.starts_with("## ") || bare.starts_with("```")
-    {
+    if SET_APART.iter().any(|begin| bare.starts_with(begin)) {
         text.push('\\');
     }
     text.push_str(line);
@@ -209,10 +212,34 @@ const SECTIONS: [(&str, &[ToolKind]); 4] = [
 /// there was no room for.
 const FRAME_CHARS: usize = 200;
 
+/// Which share of the room one result may take if not everything has room, and what it may take in any case.
+const RESULT_SHARE: usize = 4;
+const RESULT_CHARS_LEAST: usize = 2_000;
+
+/// Says in the report that nothing is told of tools.
+fn leave_out_tools(entries: &[Entry], options: &BriefOptions<'_>, report: &mut Report) {
+    for pair in &plan::told(entries, options.rules) {
+        note(pair, entries, report, Action::Dropped, "tool context is turned off for briefs");
+    }
+}
+
+/// Returns how many characters of one result are told: all, if everything has room.
+fn result_limit(pairs: &[Told], entries: &[Entry], options: &BriefOptions<'_>) -> usize {
+    let (Some(room), None) = (options.tool_chars_max, options.result_chars_max) else {
+        return options.result_chars_max.unwrap_or(usize::MAX);
+    };
+    let telling = Telling::new(entries, pairs, options, usize::MAX);
+    let shown = (0..pairs.len()).filter(|at| !telling.is_hidden(*at) && pairs[*at].superseded_by.is_none());
+    let whole: usize = shown.map(|at| telling.item(at).0.chars().count()).sum();
+    // As much as is handed out before lines are kept free for what has no room.
+    let room = room.saturating_sub(FRAME_CHARS);
+    if whole <= room - room / 10 { usize::MAX } else { (room / RESULT_SHARE).max(RESULT_CHARS_LEAST) }
+}
+
 fn push_tools(text: &mut String, entries: &[Entry], options: &BriefOptions<'_>, report: &mut Report) {
     let pairs = plan::told(entries, options.rules);
-    let telling = Telling::new(entries, &pairs, options);
-    let mut room = options.tool_chars_max.saturating_sub(FRAME_CHARS);
+    let telling = Telling::new(entries, &pairs, options, result_limit(&pairs, entries, options));
+    let mut room = options.tool_chars_max.unwrap_or(usize::MAX).saturating_sub(FRAME_CHARS);
     let reserved = room / 10;
     let mut left_out = 0;
     let mut items: Vec<(usize, String)> = Vec::new();

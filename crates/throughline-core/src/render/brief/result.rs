@@ -21,17 +21,24 @@ pub(super) struct Telling<'a> {
     entries: &'a [Entry],
     pairs: &'a [Told],
     options: &'a BriefOptions<'a>,
+    /// The most characters of one result.
+    chars_max: usize,
     /// How many pairs each one supersedes.
     supersedes: BTreeMap<usize, usize>,
 }
 
 impl<'a> Telling<'a> {
-    pub(super) fn new(entries: &'a [Entry], pairs: &'a [Told], options: &'a BriefOptions<'a>) -> Self {
+    pub(super) fn new(
+        entries: &'a [Entry],
+        pairs: &'a [Told],
+        options: &'a BriefOptions<'a>,
+        chars_max: usize,
+    ) -> Self {
         let mut supersedes = BTreeMap::new();
         for by in pairs.iter().filter_map(|pair| pair.superseded_by) {
             *supersedes.entry(by).or_default() += 1;
         }
-        Self { entries, pairs, options, supersedes }
+        Self { entries, pairs, options, chars_max, supersedes }
     }
 
     /// Says whether a pair is our own affair: what was recalled stands in the history already.
@@ -211,7 +218,7 @@ impl<'a> Telling<'a> {
 
     /// Appends a text in a fence, cut in the middle if it is too long; returns how much was cut.
     fn push_cut(&self, item: &mut String, pair: &Told, text: &str, language: &str) -> usize {
-        let (most, length) = (self.options.result_chars_max, text.chars().count());
+        let (most, length) = (self.chars_max, text.chars().count());
         if length <= most {
             push_fenced(item, text, language);
             return 0;

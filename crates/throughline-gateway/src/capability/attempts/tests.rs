@@ -4,7 +4,7 @@ use super::*;
 use crate::capability::Evidence;
 use proptest::prelude::*;
 
-const NATIVE: Form = Form { native: true, state: false, keep: true };
+const NATIVE: Form = Form { native: true, state: false, keep: true, repairs: Repairs::NONE };
 const TEXT: Form = Form { native: false, ..NATIVE };
 const STATE: Form = Form { state: true, ..NATIVE };
 
@@ -274,6 +274,8 @@ fn any_failure() -> impl Strategy<Value = Failed> {
         Just(Rejection::NativeTools),
         Just(Rejection::StateGone),
         Just(Rejection::StateUnsupported),
+        Just(Rejection::Repairable(Repair::DropReasoning)),
+        Just(Rejection::TooLong { window: 4096 }),
         Just(Rejection::StoreRefused)
     ]);
     let after = proptest::option::of((0u64..100).prop_map(Duration::from_secs));
@@ -298,7 +300,7 @@ proptest! {
         let legs: Vec<Leg> = forms
             .iter()
             .map(|(native, state, may_embed)| Leg {
-                form: Form { native: *native, state: *state, keep: true },
+                form: Form { native: *native, state: *state, keep: true, repairs: Repairs::NONE },
                 may_embed: *may_embed,
                 ..leg(NATIVE)
             })
@@ -313,4 +315,26 @@ proptest! {
             prop_assert!(lessons.iter().all(|lesson| lesson.leg == leg));
         }
     }
+}
+
+#[test]
+fn what_a_refusal_names_is_repaired_once_and_the_first_error_is_returned_if_that_does_not_help() {
+    let refusal = || Some(rejects(Rejection::Repairable(Repair::EndWithUser)));
+    let mut attempts = Attempts::new(vec![leg(NATIVE)], true, RetryPolicy::default(), 1);
+    let mut sent = Vec::new();
+    let mut told = None;
+    let mut errors = 0;
+    while let Some(step) = attempts.next_step() {
+        match step {
+            Step::Send { form, .. } => {
+                sent.push(form.repairs);
+                errors += 1;
+                attempts.handle_failure(refusal().unwrap(), format!("error {errors}"));
+            }
+            Step::Answer { .. } => panic!("nobody answers"),
+            Step::Fail(error) => told = Some(error),
+        }
+    }
+    assert_eq!(sent, [Repairs::NONE, Repairs::NONE.with(Repair::EndWithUser)]);
+    assert_eq!(told.as_deref(), Some("error 1"));
 }

@@ -218,6 +218,8 @@ pub static OPERATIONS: &[Operation] = &[
     delete("/v1/conversations/{id}", "takes a conversation out of use", RESPONSES),
     get("/v1/conversations/{id}/items", "the items of a conversation", RESPONSES, Of::Anything),
     post("/v1/conversations/{id}/items", "adds items to a conversation", RESPONSES),
+    get("/v1/conversations/{id}/items/{item}", "one item of a conversation", RESPONSES, Of::Anything),
+    delete("/v1/conversations/{id}/items/{item}", "takes an item out of a conversation", RESPONSES),
     get("/v1/models", "the models, in the shape of whichever client asks", MODELS, Of::Anything),
     get("/v1/models/{id}", "one model", MODELS, Of::Anything),
     plain("/healthz", "whether the process serves"),

@@ -57,7 +57,7 @@ impl Watch for Log {
             Happening::Settled { settled, .. } => {
                 self.lines.push(format!("{} {}", view::outcome_name(settled.outcome()), settled.call.name));
             }
-            Happening::Heard { .. } | Happening::Answered { .. } => {}
+            Happening::Heard { .. } | Happening::Answered { .. } | Happening::NotComposed { .. } => {}
         }
     }
 }

@@ -17,12 +17,23 @@ pub(super) struct CallSoFar {
     text: String,
     /// What the announcement held of the input: all of it or nothing, but servers differ in which.
     announced: Option<Text>,
+    /// The name and the input of a finished call under the same id: if this one has the same, it is that call again.
+    first: Option<(Option<Text>, String)>,
     ended: bool,
 }
 
 impl CallSoFar {
     pub(super) fn new(freeform: bool) -> Self {
         Self { freeform, ..Self::default() }
+    }
+
+    /// Returns a call that may be this one again, or another under the same id; nothing is told of it until it is over.
+    pub(super) fn double(&self) -> Self {
+        Self {
+            freeform: self.freeform,
+            first: Some((self.name.clone(), self.text.clone())),
+            ..Self::default()
+        }
     }
 
     /// Takes the announcement of the call.
@@ -88,7 +99,7 @@ impl CallSoFar {
 
     /// Begins the block as soon as the name is known, with what came before that.
     fn try_begin(&mut self, sink: &mut Sink<'_>) {
-        let (None, Some(name)) = (self.block, &self.name) else { return };
+        let (None, None, Some(name)) = (self.block, &self.first, &self.name) else { return };
         let made_up = || Text::from(format!("call_{}", sink.blocks));
         let kind = BlockKind::Call {
             id: self.id.clone().or_else(|| self.item_id.clone()).unwrap_or_else(made_up),
@@ -115,6 +126,13 @@ impl CallSoFar {
     }
 
     fn end(&mut self, sink: &mut Sink<'_>) {
+        if let Some((name, text)) = self.first.take() {
+            if (&name, &text) == (&self.name, &self.text) {
+                self.ended = true;
+                return;
+            }
+            self.try_begin(sink);
+        }
         if let Some(block) = self.block.filter(|_| !self.ended) {
             self.ended = true;
             sink.end(block);

@@ -178,6 +178,32 @@ fn every_deviation_says_the_same() {
 }
 
 #[test]
+fn two_calls_under_one_call_id_are_both_kept() {
+    let event = |kind: &str, id: &str, arguments: &str, index: u8| {
+        let item = format!(
+            r#"{{"type":"function_call","id":"{id}","call_id":"x","name":"read","arguments":"{arguments}"}}"#
+        );
+        format!(
+            "data: {{\"type\":\"response.output_item.{kind}\",\"output_index\":{index},\"item\":{item}}}\n\n"
+        )
+    };
+    let call = |id: &str, arguments: &str, index: u8| {
+        format!("{}{}", event("added", id, "", index), event("done", id, arguments, index))
+    };
+    let inputs = |stream: &str| -> Vec<String> {
+        let grew = decode(stream).into_iter().filter_map(|frame| match frame {
+            Frame::Grew { piece: Piece::Text(text), .. } => Some(text.to_string()),
+            _ => None,
+        });
+        grew.collect()
+    };
+    let two = format!("{}{}data: [DONE]\n\n", call("fc_1", "{}", 0), call("fc_2", "[1]", 1));
+    assert_eq!(inputs(&two), ["{}", "[1]"]);
+    let again = format!("{}{}data: [DONE]\n\n", call("fc_1", "{}", 0), call("fc_2", "{}", 1));
+    assert_eq!(inputs(&again), ["{}"]);
+}
+
+#[test]
 fn a_call_that_is_announced_twice_is_one() {
     let call = "call call_1 read_file {\"path\":\"a\"}";
     for name in

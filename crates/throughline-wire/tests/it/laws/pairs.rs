@@ -1,6 +1,6 @@
 //! The tool pairs of a request body, read from its JSON without the decoders under test.
 
-use throughline_core::Dialect;
+use throughline_core::{Dialect, Part, joined_text, outcome};
 use throughline_wire::json::{Document, Kind, Node};
 
 /// A call and its result, by what they say.
@@ -37,6 +37,10 @@ pub(super) fn pairs(dialect: Dialect, body: &str) -> Vec<Pair> {
         let result = results.iter_mut().find(|result| result.as_ref().is_some_and(|(id, ..)| *id == call.id));
         let (_, content, is_error) = result.and_then(Option::take).expect("a result of the call");
         let (text, media) = told(content);
+        // A mark may stand in front or inside; what matters is that it says the same.
+        let (outcome, parts) =
+            outcome::unmarked(vec![Part::text(text)], dialect == Dialect::Messages, is_error);
+        let (text, is_error) = (joined_text(&parts).to_string(), outcome.is_error());
         let given = if call.given.is_empty() { "{}".to_owned() } else { call.given };
         found.push(Pair { name: call.name, given, text, media, is_error });
     }

@@ -71,7 +71,7 @@ fn shortened(entries: &[Entry], room: u64, report: &mut Report) -> Vec<Entry> {
     let budget = Budget {
         tool_history: Some(Tokens(room)),
         recent_calls_to_keep: 1,
-        policy: if room % 2 == 0 { Policy::Mask } else { Budget::default().policy },
+        policy: if room.is_multiple_of(2) { Policy::Mask } else { Budget::default().policy },
         ..Budget::default()
     };
     let rules = ToolRules::default();

@@ -111,6 +111,13 @@ impl Watch for Face<'_> {
             }
             Happening::Called(call) => self.console.spinner.busy(&format!("{} {}", call.name, about(call))),
             Happening::Settled { settled, exit_code, took } => self.settled(settled, exit_code, took),
+            Happening::NotComposed { reason } => {
+                self.break_line();
+                let said = self.ink.tame(reason).into_owned();
+                output::remark(&format!(
+                    "the answer was not composed: {said}; `throughline show` has the draft"
+                ));
+            }
         }
     }
 }

@@ -79,6 +79,9 @@ impl Watch for Frames {
                 let took = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
                 self::settled(settled, exit_code, took)
             }
+            Happening::NotComposed { reason } => {
+                line("not_composed", |writer| writer.field_str("reason", reason))
+            }
         };
         // A reader that is gone has seen enough; the turn goes on to its end.
         let _ = output::print(&text);
