@@ -106,7 +106,7 @@ function withMarks(rows, exchanges) {
     const attempt = exchange.attempts.at(-1);
     const failed = exchange.attempts.find(({ backend, failure }) => failure && backend !== attempt.backend);
     if (attempt && (failed || (last && attempt.backend !== last)) && !noted.has(exchange.id) && !isBad(exchange.ending)) {
-      const why = failed ? `${failed.backend} failed: ${failed.failure}` : "the request chose it";
+      const why = failed ? `${failed.backend} failed: ${failed.failure}` : attempt.report?.handover?.reason ?? "the request chose it";
       const from = failed?.backend ?? last;
       before.set(exchange.id, { id: `switch ${exchange.id}`, kind: "switch", from, to: attempt.backend, model: attempt.model, why, at: exchange.started });
     }

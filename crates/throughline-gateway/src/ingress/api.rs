@@ -20,8 +20,8 @@ use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Dialect, EntryId, Failure, FailureKind, Text};
 use throughline_store::{
-    ConversationFilter, Conversations, Cursor, Entries, Exchange, Hit, Moment, Outworn, Page, Paging, Prune,
-    Recording, Scope, Search, StoreError, Which,
+    ConversationFilter, Conversations, Cursor, Entries, Exchange, ExchangeId, History, Hit, Moment, Outworn,
+    Page, Paging, Prune, Recording, Scope, Search, StoreError, Which,
 };
 use throughline_wire::json::{DecodeError, Document, Writer};
 
@@ -168,6 +168,8 @@ async fn conversation(
         let entries = history.entries(Entries::Conversation(id.clone())).await;
         let entries = entries.map_err(|error| unread(&error))?;
         let exchanges = view::exchanges(history, &id).await.map_err(|error| unread(&error))?;
+        let reports = switch_reports(history, &exchanges).await.map_err(|error| unread(&error))?;
+        let none = Recording::default();
         let mut writer = Writer::new();
         writer.begin_object();
         writer.key("conversation");
@@ -178,7 +180,7 @@ async fn conversation(
             view::write_preview(writer, kept, preview, tools.exit_code(&kept.entry));
         });
         array(&mut writer, "exchanges", &exchanges, |writer, each| {
-            view::write_priced(writer, each, &Recording::default(), &setup.config);
+            view::write_priced(writer, each, reports.get(&each.id).unwrap_or(&none), &setup.config);
         });
         writer.end_object();
         Ok(writer)
@@ -250,6 +252,22 @@ async fn entry(State(ingress): State<Ingress>, Path((id, entry)): Path<(String, 
         Ok(writer)
     };
     respond(answer.await)
+}
+
+/// Returns the reports of those exchanges that another backend answers than the one before: they say why.
+async fn switch_reports(
+    history: &dyn History,
+    exchanges: &[Exchange],
+) -> Result<BTreeMap<ExchangeId, Recording>, StoreError> {
+    let backend = |exchange: &Exchange| exchange.attempts.last().map(|attempt| attempt.backend.clone());
+    let mut reports = BTreeMap::new();
+    for pair in exchanges.windows(2) {
+        if backend(&pair[0]) != backend(&pair[1]) {
+            let recording = history.recording(pair[1].id.clone(), Which::Reports).await?;
+            reports.insert(pair[1].id.clone(), recording);
+        }
+    }
+    Ok(reports)
 }
 
 /// What backends were sent in one exchange, which is counted from 1 on.

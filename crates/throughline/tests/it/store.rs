@@ -85,24 +85,22 @@ fn a_history_of_an_older_version_is_brought_forward_only_by_whoever_may() {
     served.shown(&["store", "backup", "data/older.db"]);
     let format = throughline_store::Sqlite::FORMAT;
     let file = Connection::open(served.folder.join("data/older.db")).unwrap();
-    let with_checksum = [
-        "conversations",
-        "keys",
-        "nodes",
-        "items",
-        "exchanges",
-        "attempts",
-        "bodies",
-        "sent",
-        "answers",
-        "events",
-        "learned",
-        "settings",
-    ];
-    for table in with_checksum {
-        file.execute_batch(&format!("ALTER TABLE {table} DROP COLUMN checksum")).unwrap();
-    }
-    file.execute_batch("DROP TABLE write_probe").unwrap();
+    // What the latest schema added.
+    file.execute_batch(
+        "CREATE TABLE sent (
+            exchange INTEGER NOT NULL REFERENCES exchanges (n),
+            attempt  INTEGER NOT NULL,
+            body     INTEGER NOT NULL REFERENCES bodies (n),
+            checksum INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (exchange, attempt)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO sent (exchange, attempt, body) SELECT exchange, attempt, body FROM documents WHERE kind = 0;
+        DROP TABLE documents;
+        ALTER TABLE attempts DROP COLUMN tokens_before; ALTER TABLE attempts DROP COLUMN tokens_after;
+        ALTER TABLE attempts DROP COLUMN tool_tokens; ALTER TABLE attempts DROP COLUMN continues;
+        ALTER TABLE attempts DROP COLUMN recall; ALTER TABLE attempts ADD COLUMN report TEXT;",
+    )
+    .unwrap();
     file.pragma_update(None, "user_version", format - 1).unwrap();
     let version = || file.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).unwrap();
     let config = "[[backends]]\nname = \"one\"\ndialect = \"chat\"\nbase_url = \"sim:\"\napi_key = \"none\"\n\
