@@ -677,9 +677,9 @@ pub struct CompactArgs {
     /// How many tokens calls and results may have together [default: what the budget leaves]
     #[arg(long, value_name = "TOKENS")]
     pub threshold: Option<u64>,
-    /// How many of the latest calls stay as they are for as long as possible
-    #[arg(long, value_name = "N", default_value = "6")]
-    pub keep: usize,
+    /// How many of the latest calls stay whole unless they alone exceed the budget [default: a few]
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
     /// What may be done
     #[arg(long, default_value = "default")]
     pub policy: PolicyName,

@@ -3,7 +3,8 @@
 use super::decision::{Decision, Decisions, Taken};
 use super::marker;
 use crate::{
-    Absence, Action, Addition, Call, Entry, Kind, Part, Report, Return, Side, Summary, Text, Trace, Treatment,
+    Absence, Action, Addition, Call, Entry, Kind, Part, Report, Return, Said, Side, Summary, Text, Trace,
+    Treatment,
 };
 
 /// Returns the entries as `decisions` show them.
@@ -76,6 +77,12 @@ fn shown_as(entry: &Entry, taken: &Taken, recall: bool) -> Option<Entry> {
         (_, Kind::Called(call)) => {
             let input = marker::call_input(call, taken, recall);
             Some(entry.altered(Kind::Called(Call { input, ..call.clone() })))
+        }
+        (_, Kind::Said(said)) => {
+            let others = said.parts.iter().filter(|part| part.as_text().is_none()).cloned();
+            let text = Part::text(marker::said_text(said, taken, recall));
+            let parts = std::iter::once(text).chain(others).collect();
+            Some(entry.altered(Kind::Said(Said { parts, ..said.clone() })))
         }
         _ => Some(entry.clone()),
     }

@@ -22,14 +22,21 @@ const DEPTH_MAX: usize = 64;
 
 /// Finds all strings in `text`; none if it is not a JSON object.
 pub(super) fn leaves(text: &str) -> Option<Vec<Leaf>> {
-    let mut scan = Scan { bytes: text.as_bytes(), at: 0, name: 0..0, leaves: Vec::new() };
-    scan.blank();
-    if scan.peek() != Some(b'{') {
-        return None;
-    }
-    scan.value(0)?;
-    scan.blank();
-    (scan.at == scan.bytes.len()).then_some(scan.leaves)
+    Scan::whole(text).map(|scan| scan.leaves)
+}
+
+/// A member of arguments at the top level, by where it stands in the raw text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    /// Its name.
+    pub name: Range<usize>,
+    /// Its value, with the quotes of a string.
+    pub value: Range<usize>,
+}
+
+/// Finds the members of `text`; none if it is not a JSON object.
+pub(super) fn members(text: &str) -> Option<Vec<Member>> {
+    Scan::whole(text).map(|scan| scan.members)
 }
 
 /// Returns the value of the first of `names` that is a string at the top level, and which one it was.
@@ -98,9 +105,23 @@ struct Scan<'t> {
     at: usize,
     name: Range<usize>,
     leaves: Vec<Leaf>,
+    members: Vec<Member>,
 }
 
-impl Scan<'_> {
+impl<'t> Scan<'t> {
+    /// Scans a text that must be a JSON object.
+    fn whole(text: &'t str) -> Option<Self> {
+        let (leaves, members) = (Vec::new(), Vec::new());
+        let mut scan = Self { bytes: text.as_bytes(), at: 0, name: 0..0, leaves, members };
+        scan.blank();
+        if scan.peek() != Some(b'{') {
+            return None;
+        }
+        scan.value(0)?;
+        scan.blank();
+        (scan.at == scan.bytes.len()).then_some(scan)
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -149,7 +170,11 @@ impl Scan<'_> {
             self.blank();
             self.take(b':')?;
             self.blank();
+            let start = self.at;
             self.value(depth + 1)?;
+            if depth == 0 {
+                self.members.push(Member { name: self.name.clone(), value: start..self.at });
+            }
             self.blank();
             if self.take(b',').is_none() {
                 return self.take(b'}');

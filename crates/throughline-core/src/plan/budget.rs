@@ -11,8 +11,9 @@ pub struct Budget {
     pub reserve: Tokens,
     /// The most that calls and results together may have before they are shortened; `truncation_threshold`.
     pub tool_history: Option<Tokens>,
-    /// How many of the latest calls are left as they are for as long as possible.
-    pub recent_calls_to_keep: usize,
+    /// How many of the latest calls stay whole unless they alone exceed the limit; then the largest are excerpted
+    /// first, and none is dropped. Without it, a few stay whole while that leaves enough room for what is older.
+    pub recent_calls_to_keep: Option<usize>,
     /// Down to how many hundredths of the limit a step frees, so that the next one is far away.
     pub target_percent: u64,
     /// What may be done at all.
@@ -36,9 +37,9 @@ impl Default for Budget {
         Self {
             prompt: None,
             reserve: Tokens(0),
-            tool_history: Some(Tokens(10_000)),
-            recent_calls_to_keep: 6,
-            target_percent: 50,
+            tool_history: None,
+            recent_calls_to_keep: None,
+            target_percent: 35,
             policy: Policy::Default,
         }
     }

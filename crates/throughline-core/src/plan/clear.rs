@@ -291,7 +291,7 @@ mod tests {
         let first = shown.iter().find_map(Entry::as_call).unwrap();
         assert_eq!(first.input.text(), "{}");
         let text = shown.iter().find_map(Entry::as_return).map(|it| crate::joined_text(&it.parts)).unwrap();
-        assert!(text.starts_with("[left out: 1 lines; recall "), "{text}");
+        assert!(text.starts_with("[cut: 1 line; recall "), "{text}");
         assert!(report.changes.iter().all(|change| change.reason.starts_with("cleared, as the client asks")));
     }
 }

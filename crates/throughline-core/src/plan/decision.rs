@@ -145,6 +145,21 @@ impl Decisions {
         self.span = later.span.or_else(|| self.span.take());
     }
 
+    /// Returns what a step starts from that decides anew from an entry on: what was decided about all before it, and what
+    /// the client asked for.
+    pub(super) fn before(&self, place: usize) -> Self {
+        let stays = |taken: &&Taken| (taken.entry as usize) < place || taken.decision == Decision::Cleared;
+        let taken = self.taken.iter().filter(stays).cloned().collect();
+        Self { taken, span: self.span.clone().filter(|span| (span.at as usize) < place) }
+    }
+
+    /// Returns the words of a model that stand in the place of the digest, or in front of it.
+    pub(super) fn words(&self) -> Option<String> {
+        let text = &self.span.as_ref()?.text;
+        let words = text.split(HEADING).next().unwrap_or_default().trim_end();
+        (!words.is_empty()).then(|| words.to_owned())
+    }
+
     /// Puts the words of a model in the place of the digest, of which only the line stays that says how to have
     /// back what was left out; without a span nothing happens.
     ///

@@ -6,6 +6,7 @@
 use super::HandleRange;
 use super::survey::{Pair, Survey};
 use super::tools::ToolKind;
+use crate::exit::error_line;
 use crate::joined_text;
 use std::fmt::Write as _;
 
@@ -68,12 +69,15 @@ pub(super) fn digest(survey: &Survey<'_>, gone: &Gone, chars_max: usize) -> Stri
 fn listed(survey: &Survey<'_>, pairs: &[&Pair], chars_max: usize) -> String {
     let mut seen: Vec<String> = Vec::new();
     for pair in pairs.iter().rev() {
-        let item = match (&pair.usage.key, pair.usage.kind) {
-            (Some(key), kind) if kind != ToolKind::Other => clipped(key, COMMAND_CHARS_MAX),
-            _ => name(survey, pair).to_owned(),
+        let items = match (&pair.usage.key, pair.usage.kind) {
+            (Some(key), kind) if kind != ToolKind::Other => vec![clipped(key, COMMAND_CHARS_MAX)],
+            (None, ToolKind::Write) if !pair.usage.files.is_empty() => pair.usage.files.clone(),
+            _ => vec![name(survey, pair).to_owned()],
         };
-        if !seen.contains(&item) {
-            seen.push(item);
+        for item in items {
+            if !seen.contains(&item) {
+                seen.push(item);
+            }
         }
     }
     let mut length = 0;
@@ -97,7 +101,7 @@ fn name<'s>(survey: &'s Survey<'_>, pair: &Pair) -> &'s str {
 fn failure(survey: &Survey<'_>, pair: &Pair) -> String {
     let returned = pair.result.and_then(|result| survey.entries[result].as_return());
     let text = returned.map(|returned| joined_text(&returned.parts)).unwrap_or_default();
-    clipped(text.trim(), ERROR_CHARS_MAX)
+    clipped(error_line(&text).unwrap_or_default(), ERROR_CHARS_MAX)
 }
 
 /// Returns the beginning of a text on one line.

@@ -13,17 +13,27 @@ pub(super) struct Draft<'a> {
     pub span: Option<Span>,
     count: &'a dyn Count,
     pub recall: bool,
+    /// Whether the prompt would not fit otherwise, so that every token counts.
+    pub is_pressed: bool,
 }
+
+/// What a cut must save.
+const SAVED_TOKENS_MIN: u64 = 8;
 
 impl<'a> Draft<'a> {
     /// Returns a draft that begins with what was decided before.
     pub fn new(survey: &'a Survey<'a>, before: &Decisions, count: &'a dyn Count, recall: bool) -> Self {
         let taken = before.taken.iter().map(|taken| (taken.entry as usize, taken.clone())).collect();
-        Self { survey, taken, span: before.span.clone(), count, recall }
+        Self { survey, taken, span: before.span.clone(), count, recall, is_pressed: false }
     }
 
     pub fn into_decisions(self) -> Decisions {
         Decisions { taken: self.taken.into_values().collect(), span: self.span }
+    }
+
+    /// Says whether it comes to what was decided before.
+    pub fn is_same_as(&self, before: &Decisions) -> bool {
+        self.span == before.span && self.taken.values().eq(&before.taken)
     }
 
     /// Returns the size of an entry as it is shown.
@@ -40,6 +50,16 @@ impl<'a> Draft<'a> {
         let entries = self.survey.pairs.iter().flat_map(super::survey::Pair::entries);
         let span = self.span.as_ref().map_or(Tokens(0), |span| span.tokens);
         entries.map(|entry| self.size(entry)).sum::<Tokens>() + span
+    }
+
+    /// Returns the size of the output that the user has pasted.
+    pub fn pasted_tokens(&self) -> Tokens {
+        self.survey.pasted.iter().map(|entry| self.size(*entry)).sum()
+    }
+
+    /// Returns the size of everything that a step can cut: calls, results and pasted output.
+    pub fn cuttable_tokens(&self) -> Tokens {
+        self.tool_tokens() + self.pasted_tokens()
     }
 
     /// Returns the size of everything.
@@ -67,10 +87,13 @@ impl<'a> Draft<'a> {
                 let input = marker::call_input(call, &taken, self.recall);
                 format!("{} {}", call.name, input.text())
             }
+            Kind::Said(said) => marker::said_text(said, &taken, self.recall),
             _ => return,
         };
         taken.tokens = self.count.count(&text) + self.count.around_entry();
-        if taken.tokens < now {
+        // A cut that saves next to nothing is not worth its mark, unless there is no other way.
+        let saves = if self.is_pressed { 1 } else { SAVED_TOKENS_MIN };
+        if taken.tokens + Tokens(saves) <= now {
             self.taken.insert(entry, taken);
         }
     }
@@ -112,6 +135,16 @@ impl<'a> Draft<'a> {
         let tokens = self.count.count(&text) + self.count.around_entry();
         let covers = u32::try_from(covers).unwrap_or(u32::MAX);
         self.span = Some(Span { at: first, covers, text: text.into(), tokens });
+    }
+
+    /// Returns what an entry takes beside its text.
+    pub fn around_entry(&self) -> u64 {
+        self.count.around_entry().0
+    }
+
+    /// Returns the handle of something said.
+    pub fn handle(&self, entry: usize) -> Handle {
+        Handle::of(None, self.survey.entries.get(entry))
     }
 
     fn taking(&self, entry: usize, handle: Handle, decision: Decision) -> Taken {

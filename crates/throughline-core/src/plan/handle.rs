@@ -5,11 +5,16 @@
 //! single entries; by them a decision recognises the entry that it was taken about.
 
 use crate::{Content, Entry, Input, Kind, Ledger, Media, Part, Text};
+use std::collections::BTreeSet;
 use std::fmt;
 
-/// The name of a pair in markers, and in calls of `recall`.
+/// The name of a pair in markers, and in calls of `recall`: eight letters, or the first four of them where no earlier
+/// pair begins with the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Handle(u64);
+pub struct Handle {
+    bits: u64,
+    letters: u8,
+}
 
 /// All pairs from one to another, by their handles; a digest names what it stands for in this way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,42 +30,89 @@ pub struct HandleRange {
 pub struct Found {
     /// The call, if it is there.
     pub call: Option<usize>,
-    /// The result, if there is one.
+    /// The result, if there is one; without a call, a message that was shortened.
     pub result: Option<usize>,
 }
 
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// 40 bits: among ten thousand pairs the chance of any two sharing a handle is one in twenty thousand.
-const LENGTH: usize = 8;
-const MASK: u64 = (1 << (5 * LENGTH)) - 1;
+const LENGTH: u8 = 8;
+/// The short form. It names the first pair of a history that begins with it, so it stays good as the history grows.
+const SHORT_LENGTH: u8 = 4;
+const BITS_PER_LETTER: u8 = 5;
+const MASK: u64 = (1 << (BITS_PER_LETTER * LENGTH)) - 1;
 
 impl Handle {
     /// Reads a handle as a marker writes it.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        if text.len() != LENGTH {
-            return None;
-        }
-        let mut value = 0;
+        let letters =
+            u8::try_from(text.len()).ok().filter(|length| (SHORT_LENGTH..=LENGTH).contains(length))?;
+        let mut bits = 0;
         for byte in text.bytes() {
             let digit = LETTERS.iter().position(|letter| *letter == byte.to_ascii_lowercase())?;
-            value = value << 5 | u64::try_from(digit).ok()?;
+            bits = bits << BITS_PER_LETTER | u64::try_from(digit).ok()?;
         }
-        Some(Self(value))
+        Some(Self { bits, letters })
     }
 
     /// Returns the handle of a pair; either half may be missing.
     #[must_use]
     pub fn of(call: Option<&Entry>, result: Option<&Entry>) -> Self {
         let half = |entry: Option<&Entry>| entry.map_or(0, |entry| number(entry, hash));
-        Self(mix(half(call), half(result)) & MASK)
+        Self { bits: mix(half(call), half(result)) & MASK, letters: LENGTH }
     }
+
+    /// Returns the first letters of it.
+    #[must_use]
+    pub const fn short(self) -> Self {
+        if self.letters <= SHORT_LENGTH {
+            return self;
+        }
+        let bits = self.bits >> (BITS_PER_LETTER * (self.letters - SHORT_LENGTH));
+        Self { bits, letters: SHORT_LENGTH }
+    }
+
+    /// Says whether `whole` begins with this handle.
+    #[must_use]
+    pub const fn is_start_of(self, whole: Self) -> bool {
+        self.letters <= whole.letters
+            && whole.bits >> (BITS_PER_LETTER * (whole.letters - self.letters)) == self.bits
+    }
+}
+
+/// Shortens handles that stand in the order of their pairs: each to its first letters, unless one before begins with
+/// the same.
+pub(super) fn shorten<'h>(handles: impl Iterator<Item = &'h mut Handle>) {
+    let mut seen = BTreeSet::new();
+    for handle in handles {
+        let short = handle.short();
+        if seen.insert(short) {
+            *handle = short;
+        }
+    }
+}
+
+/// Returns the pairs of a history in the order of their calls, each with the shortest handle that names it.
+#[must_use]
+pub fn handles(entries: &[Entry]) -> Vec<(Found, Handle)> {
+    let ledger = Ledger::of(entries);
+    let mut all: Vec<(Found, Handle)> = ledger
+        .pairs()
+        .iter()
+        .map(|pair| {
+            let handle = Handle::of(entries.get(pair.call), pair.result.and_then(|at| entries.get(at)));
+            (Found { call: Some(pair.call), result: pair.result }, handle)
+        })
+        .collect();
+    shorten(all.iter_mut().map(|(_, handle)| handle));
+    all
 }
 
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for place in (0..LENGTH).rev() {
-            let digit = usize::try_from(self.0 >> (5 * place) & 31).unwrap_or_default();
+        for place in (0..self.letters).rev() {
+            let digit = usize::try_from(self.bits >> (BITS_PER_LETTER * place) & 31).unwrap_or_default();
             write!(f, "{}", char::from(LETTERS[digit]))?;
         }
         Ok(())
@@ -105,8 +157,8 @@ pub fn find_range(range: HandleRange, entries: &[Entry]) -> Vec<Found> {
         .iter()
         .map(|pair| Handle::of(entries.get(pair.call), pair.result.and_then(|at| entries.get(at))))
         .collect();
-    let first = handles.iter().position(|handle| *handle == range.first);
-    let last = handles.iter().rposition(|handle| *handle == range.last);
+    let first = handles.iter().position(|handle| range.first.is_start_of(*handle));
+    let last = handles.iter().position(|handle| range.last.is_start_of(*handle));
     if first.is_none() && last.is_none() {
         return Vec::new();
     }
@@ -121,10 +173,13 @@ pub fn find(handle: Handle, entries: &[Entry]) -> Option<Found> {
     let ledger = Ledger::of(entries);
     let of_pair = ledger.pairs().iter().find_map(|pair| {
         let found = Handle::of(entries.get(pair.call), pair.result.and_then(|at| entries.get(at)));
-        (found == handle).then_some(Found { call: Some(pair.call), result: pair.result })
+        handle.is_start_of(found).then_some(Found { call: Some(pair.call), result: pair.result })
     });
     of_pair.or_else(|| {
-        let alone = |at: &usize| entries[*at].as_return().is_some() && ledger.pair_of(*at).is_none();
+        let alone = |at: &usize| {
+            entries[*at].as_said().is_some()
+                || entries[*at].as_return().is_some() && ledger.pair_of(*at).is_none()
+        };
         (0..entries.len())
             .filter(alone)
             .find(|at| Handle::of(None, entries.get(*at)) == handle)
@@ -234,7 +289,8 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(find(second, &entries), Some(Found { call: Some(3), result: Some(4) }));
         assert_eq!(Handle::parse(&first.to_string()), Some(first));
-        assert_eq!(find(Handle(1), &entries), None);
+        assert_eq!(find(Handle { bits: 1, letters: LENGTH }, &entries), None);
+        assert_eq!(find(first.short(), &entries).and_then(|found| found.result), Some(2));
         assert_eq!(Handle::parse("tooLONGforahandle"), None);
     }
 
@@ -252,11 +308,24 @@ mod tests {
         assert_eq!(found(range(1, 1), 8), [2]);
         assert_eq!(found(range(1, 3), 6), [2, 4], "the last pair was taken back");
         assert_eq!(found(range(2, 1), 8), [0; 0]);
-        assert_eq!(found(HandleRange { first: Handle(1), last: Handle(2) }, 8), [0; 0]);
+        let nothing = |bits| Handle { bits, letters: LENGTH };
+        assert_eq!(found(HandleRange { first: nothing(1), last: nothing(2) }, 8), [0; 0]);
         for range in [range(0, 3), range(2, 2)] {
             assert_eq!(HandleRange::parse(&range.to_string()), Some(range));
         }
         assert_eq!(HandleRange::parse("e5m8fv2z..nonsense!"), None);
+    }
+
+    #[test]
+    fn a_short_handle_names_the_first_pair_that_begins_with_it() {
+        let handle = |text| Handle::parse(text).unwrap();
+        let mut all = [handle("e5m8fv2z"), handle("e5m8aaaa"), handle("k7f2qx9d")];
+        shorten(all.iter_mut());
+        assert_eq!(all.map(|handle| handle.to_string()), ["e5m8", "e5m8aaaa", "k7f2"]);
+        assert!(
+            handle("e5m8").is_start_of(handle("e5m8aaaa")) && !handle("e5m8").is_start_of(handle("k7f2qx9d"))
+        );
+        assert_eq!((Handle::parse("e5m"), handle("e5m8").short()), (None, handle("e5m8")));
     }
 
     #[test]

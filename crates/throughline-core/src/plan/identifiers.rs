@@ -18,6 +18,8 @@ pub(super) enum Class {
     Number,
     /// The name of a member in JSON: it says what a value is, and stands beside every value of its kind.
     Member,
+    /// An ordinary word.
+    Word,
 }
 
 /// Identifiers by number, so that sets of them are small.
@@ -63,7 +65,7 @@ impl Lexicon {
             let number = *self.numbers.entry(hash(word)).or_insert(next);
             match self.classes.get_mut(number as usize) {
                 // What occurs anywhere else is not only the name of a member.
-                Some(known) if *known == Class::Member => *known = class,
+                Some(known) if *known >= Class::Member => *known = class,
                 Some(_) => {}
                 None => self.classes.push(class),
             }
@@ -73,6 +75,10 @@ impl Lexicon {
 }
 
 const LENGTH_MAX: usize = 200;
+/// How many digits the number of a line has at most.
+const GUTTER_MAX: usize = 7;
+/// Words of fewer letters are too common to tell anything.
+const WORD_MIN: usize = 6;
 
 /// Calls `found` with each identifier in `text`, and with the telling parts of paths and dotted names.
 fn each(text: &str, mut found: impl FnMut(&str, Class)) {
@@ -88,6 +94,9 @@ fn each(text: &str, mut found: impl FnMut(&str, Class)) {
             at += 1;
         }
         let word = text[start..at].trim_end_matches(['.', '-', '/', '@']);
+        if is_gutter(text, start, at) {
+            continue;
+        }
         if let Some(class) = class(word) {
             found(word, if names_member(&text[at..]) { Class::Member } else { class });
         }
@@ -106,6 +115,18 @@ fn each(text: &str, mut found: impl FnMut(&str, Class)) {
             }
         }
     }
+}
+
+/// Says whether the word between `start` and `end` is a number in front of a line, as tools put it there.
+fn is_gutter(text: &str, start: usize, end: usize) -> bool {
+    let word = &text[start..end];
+    if word.len() > GUTTER_MAX || !word.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let before = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let is_first = text[before..start].bytes().all(|byte| byte == b' ' || byte == b'\t');
+    let behind = text[end..].trim_start_matches(' ');
+    is_first && behind.starts_with(['→', '\t', '|', ':', '│'])
 }
 
 /// Says whether what stands before `rest` is the name of a member in JSON.
@@ -147,7 +168,11 @@ fn class(word: &str) -> Option<Class> {
     }
     let is_camel =
         || bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
-    (within('_') || is_camel()).then_some(Class::Name)
+    if within('_') || is_camel() {
+        return Some(Class::Name);
+    }
+    let is_word = bytes.len() >= WORD_MIN && bytes.iter().all(u8::is_ascii_alphabetic);
+    is_word.then_some(Class::Word)
 }
 
 #[cfg(test)]
@@ -156,7 +181,11 @@ mod tests {
 
     fn found(text: &str) -> Vec<String> {
         let mut words = Vec::new();
-        each(text, |word, _| words.push(word.to_owned()));
+        each(text, |word, class| {
+            if class != Class::Word {
+                words.push(word.to_owned());
+            }
+        });
         words
     }
 
@@ -171,6 +200,12 @@ mod tests {
             ["mia_li_3668", "HAT170", "2024-05-15", "304"]
         );
         assert_eq!(found("the quick brown fox, 12 times; getName() is"), ["getName"]);
+    }
+
+    #[test]
+    fn the_number_of_a_line_is_no_identifier() {
+        assert_eq!(found("   439→let total_sum = 1024;\n  440|x\n441:y\n443\tq"), ["total_sum", "1024"]);
+        assert_eq!(found("1024 files"), ["1024"]);
     }
 
     #[test]

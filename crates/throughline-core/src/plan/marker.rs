@@ -4,7 +4,8 @@
 //! stand inside JSON strings, so they hold neither quotes nor backslashes.
 
 use super::{Decision, Handle, Taken};
-use crate::{Call, Content, Input, Part, Return, Text, joined_text};
+use crate::exit::error_line;
+use crate::{Call, Content, Input, Part, Return, Said, Text, joined_text};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -20,27 +21,28 @@ pub(super) fn result_text(returned: &Return, taken: &Taken, recall: bool) -> Str
     let mut notes = String::new();
     let media = returned.parts.iter().filter(|part| part.as_text().is_none()).count();
     if media > 0 {
-        let _ = write!(notes, "; {} left out", media_words(&returned.parts));
+        let _ = write!(notes, "; {} cut", media_words(&returned.parts));
     }
     if taken.stale {
-        notes.push_str("; stale: written since");
+        notes.push_str("; stale: changed since");
     }
     notes.push_str(&how(taken.handle, recall));
     match &taken.decision {
         Decision::Excerpt(ranges) => {
             let kept: usize = ranges.iter().map(|range| length(&text, range)).sum();
-            let left_out = chars(&text).saturating_sub(kept);
-            let mut shown = format!("[excerpt: {left_out} characters left out{notes}]\n");
+            let cut = chars(&text).saturating_sub(kept);
+            let mut shown = format!("[excerpt, {cut} chars cut{notes}]\n");
             pieces(&mut shown, &text, ranges);
             shown
         }
-        Decision::Superseded { .. } => format!("[left out: a later result shows this anew{notes}]"),
+        Decision::Superseded { .. } => format!("[cut: shown again later{notes}]"),
         _ => {
             let lines =
                 text.bytes().filter(|byte| *byte == b'\n').count() + usize::from(!text.ends_with('\n'));
-            let mut shown = format!("[left out: {lines} lines{notes}]");
+            let plural = if lines == 1 { "" } else { "s" };
+            let mut shown = format!("[cut: {lines} line{plural}{notes}]");
             if returned.outcome.is_error() {
-                let told = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                let told = error_line(&text).unwrap_or_default();
                 shown.push('\n');
                 shown.extend(told.chars().take(ERROR_CHARS_MAX));
             }
@@ -55,7 +57,7 @@ pub(super) fn call_input(call: &Call, taken: &Taken, recall: bool) -> Input {
         (Decision::Excerpt(ranges), _) => ranges,
         (Decision::Cleared, Input::Arguments(_)) => return Input::Arguments(Text::from_static("{}")),
         (Decision::Cleared, Input::Freeform(_)) => {
-            return Input::Freeform(format!("[left out{}]", how(taken.handle, recall)).into());
+            return Input::Freeform(format!("[cut{}]", how(taken.handle, recall)).into());
         }
         _ => return call.input.clone(),
     };
@@ -67,6 +69,23 @@ pub(super) fn call_input(call: &Call, taken: &Taken, recall: bool) -> Input {
             Input::Freeform(shown.into())
         }
     }
+}
+
+/// Returns the text that an earlier message is shown as.
+pub(super) fn said_text(said: &Said, taken: &Taken, recall: bool) -> String {
+    let text = joined_text(&said.parts);
+    let notes = how(taken.handle, recall);
+    let none = Vec::new();
+    let ranges = if let Decision::Excerpt(ranges) = &taken.decision { ranges } else { &none };
+    let kept: usize = ranges.iter().map(|range| length(&text, range)).sum();
+    let mut shown = String::new();
+    pieces(&mut shown, &text, ranges);
+    if !shown.is_empty() {
+        shown.push('\n');
+    }
+    let cut = chars(&text).saturating_sub(kept);
+    let _ = write!(shown, "[{cut} chars of this message cut{notes}]");
+    shown
 }
 
 /// Returns the words by which the model learns how to have something back.
@@ -134,11 +153,8 @@ fn arguments(text: &str, ranges: &[Range<u32>], handle: Handle, recall: bool) ->
         if range.start > end {
             let how = if is_first { how(handle, recall) } else { String::new() };
             let left_out = text.get(end..range.start).map_or(0, chars);
-            let _ = if is_first {
-                write!(shown, "[.. {left_out} characters left out{how} ..]")
-            } else {
-                write!(shown, "{GAP}")
-            };
+            let _ =
+                if is_first { write!(shown, "[{left_out} chars cut{how}]") } else { write!(shown, "{GAP}") };
             is_first = false;
         }
         shown.push_str(text.get(range.clone()).unwrap_or_default());

@@ -5,7 +5,7 @@
 //! the bytes of the one before. Calls and results go together, batches are never split, and what was taken out
 //! carries a [`Handle`] by which it can be had back.
 //!
-//! Invariants: a plan is a function of its input; decisions only ever go further; arguments stay valid JSON;
+//! Invariants: a plan is a function of its input; between two steps decisions stay; arguments stay valid JSON;
 //! a plan that does not fit is an error, never a prompt.
 
 mod apply;
@@ -19,7 +19,10 @@ mod fill;
 mod handle;
 mod identifiers;
 mod marker;
+mod paths;
+mod recollect;
 mod segments;
+mod shell;
 mod step;
 mod subjects;
 mod superseded;
@@ -35,17 +38,20 @@ mod tools;
 pub use budget::{Budget, Policy};
 pub use clear::{ClearCalls, Cleared, Clearing, Inputs, Tally, When};
 pub use decision::{Decision, Decisions, DecisionsError, Span, Taken};
-pub use handle::{Found, Handle, HandleRange, find, find_range};
+pub use handle::{Found, Handle, HandleRange, find, find_range, handles};
+pub use recollect::{NoSuchLines, Wanted, lines, list, recollect, search, snippets};
 pub use subjects::Subjects;
 pub use tokens::{Count, Tokens};
 pub(crate) use told::{Argument, Told, strings, told};
 pub use tools::{ToolKind, ToolRule, ToolRules, is_same_tool};
 
-use crate::{Entry, Report, Side, Text};
+use crate::{Entry, Report, Role, Side, Text};
 use digest::Gone;
 use draft::Draft;
+use fill::Pool;
 use std::collections::BTreeSet;
 use step::Step;
+use superseded::{Relations, relations};
 use survey::Survey;
 
 /// Plans what is shown.
@@ -93,16 +99,21 @@ pub struct Plan {
 pub enum PlanError {
     /// Even with everything taken out that may be, the prompt is too large.
     #[error(
-        "the prompt has {least} tokens even when shortened as far as possible, and {limit} are allowed; \
-         {fixed} of them are instructions, the user's words and tools, which are never shortened"
+        "the prompt has {least} tokens even when shortened as far as possible, and {limit} are allowed; what cannot be \
+         shortened is the system prompt with {instructions}, the tools with {tools} and the latest user message with \
+         {message} tokens"
     )]
     DoesNotFit {
         /// The least that it has.
         least: Tokens,
         /// What is allowed.
         limit: Tokens,
-        /// What is never shortened.
-        fixed: Tokens,
+        /// What the instructions take.
+        instructions: Tokens,
+        /// What the tools on offer take.
+        tools: Tokens,
+        /// What the latest message of the user takes.
+        message: Tokens,
     },
     /// The prompt is too large, and may not be shortened.
     #[error("the prompt has {tokens} tokens, {limit} are allowed, and nothing of it may be shortened")]
@@ -160,7 +171,7 @@ impl Planner<'_> {
         }
         let sums = Sums::of(entries, sizes, &carried);
         // At a handover everything counts: the limit is what the other backend takes.
-        let unseen = if percent < 100 { unseen(entries, sizes, &carried) } else { Tokens(0) };
+        let unseen = if percent < 100 { unseen(entries, sizes) } else { Tokens(0) };
         let total = sums.total + besides;
         let limit = self.budget.limit();
         let plan = |decisions, after, tool_history, is_step| Plan {
@@ -184,26 +195,11 @@ impl Planner<'_> {
                 None => Ok(plan(carried, total, sums.tools, false)),
             };
         }
+
         let survey = Survey::of(entries, sizes, self.rules);
-        let mut draft = Draft::new(&survey, &carried, self.count, self.recall);
-        let others = total.less(sums.tools);
-        let of_prompt = limit.map(|limit| limit.less(others)).map(|most| {
-            let with_unseen = least_of_old(most, percent) + unseen;
-            most.percent(percent).max(with_unseen.min(most))
-        });
-        let of_tools = self
-            .budget
-            .tool_history
-            .map(|most| most.percent(percent).max(least_of_old(most, percent) + unseen));
-        let goal = of_prompt.into_iter().chain(of_tools).min().unwrap_or_default();
-        let mut step = Step::new(&mut draft, self.budget, goal, unseen);
-        step.run();
-        if let Some(limit) = limit
-            && !step.squeeze(limit.less(besides), target(limit.less(besides), percent))
-        {
-            let least = step.draft.total() + besides;
-            return Err(PlanError::DoesNotFit { least, limit, fixed: fixed(entries, sizes) + besides });
-        }
+        let work =
+            Work { planner: self, survey: &survey, relations: &relations(&survey), besides, unseen, percent };
+        let draft = work.step(&carried)?;
         let (after, tools) = (draft.total() + besides, draft.tool_tokens());
         let decisions = draft.into_decisions();
         let is_step = decisions != carried;
@@ -211,7 +207,118 @@ impl Planner<'_> {
     }
 }
 
+/// Everything that a step needs to know.
+struct Work<'w, 'p> {
+    planner: &'w Planner<'p>,
+    survey: &'w Survey<'w>,
+    relations: &'w Relations,
+    besides: Tokens,
+    unseen: Tokens,
+    percent: u64,
+}
+
+/// How much of the limit a step leaves to calls and results at least, in hundredths of what the rest leaves.
+const TOOL_SHARE_MIN: u64 = 35;
+
+/// A step that keeps more of the prefix is taken if what it shows is worth so many hundredths of what a step would show
+/// that decides everything anew.
+const VALUE_KEPT_MIN: u64 = 70;
+
+impl<'w> Work<'w, '_> {
+    /// Takes a step: one that keeps as much of the prefix as it can without showing much less.
+    fn step(&self, carried: &Decisions) -> Result<Draft<'w>, PlanError> {
+        let anew = self.attempt(carried, 0)?;
+        if anew.draft.is_same_as(carried) {
+            return Ok(anew.draft);
+        }
+        let Some(place) = self.frontier(carried) else { return Ok(anew.draft) };
+        let Ok(kept) = self.attempt(carried, place) else { return Ok(anew.draft) };
+        let pool = &anew.pool;
+        let is_good =
+            kept.is_down && pool.value(&kept.draft) >= pool.value(&anew.draft) / 100 * VALUE_KEPT_MIN;
+        Ok(if is_good { kept.draft } else { anew.draft })
+    }
+
+    /// Returns where what was decided before ends; nothing at a handover, where no cache is warm.
+    fn frontier(&self, carried: &Decisions) -> Option<usize> {
+        let last = carried.taken.last()?.entry as usize;
+        let is_behind = |round: &&survey::Round| round.start(self.survey) > last;
+        let round = self.survey.rounds.iter().find(is_behind).filter(|_| self.percent < 100)?;
+        Some(round.start(self.survey))
+    }
+
+    fn attempt(&self, carried: &Decisions, place: usize) -> Result<Attempt<'w>, PlanError> {
+        let Planner { budget, count, recall, .. } = *self.planner;
+        let fills = self.percent >= 100;
+        let mut draft = Draft::new(self.survey, &carried.before(place), count, recall);
+        let limit = budget.limit().map(|limit| limit.less(self.besides));
+        let fixed = Fixed::of(self.survey.entries, self.survey.sizes);
+        if let Some(limit) = limit.filter(|_| place == 0) {
+            Step::limit_talk(&mut draft, limit.less(fixed.total()), fills);
+        }
+
+        let others = draft.total().less(draft.cuttable_tokens());
+        let of_prompt = limit.map(|limit| self.goal_of_prompt(limit, others));
+        let of_tools = budget.tool_history.map(|most| {
+            let goal = most.percent(self.percent).max(least_of_old(most, self.percent) + self.unseen);
+            Goal { goal: goal + draft.pasted_tokens(), most: most.max(self.unseen) + draft.pasted_tokens() }
+        });
+        let goals = || of_prompt.iter().chain(&of_tools);
+        let goal = goals().map(|goal| goal.goal).min().unwrap_or_default();
+        let most = goals().map(|goal| goal.most).min().unwrap_or_default();
+
+        let words = carried.words();
+        let (unseen, relations) = (self.unseen, self.relations);
+        let setting = step::Setting { budget, relations, goal, most, unseen, place, words: words.as_deref() };
+        let mut step = Step::new(&mut draft, setting);
+        let pool = step.pool();
+        let is_down = step.run();
+        if let Some(limit) = limit
+            && !step.squeeze(limit, if fills { limit } else { limit.percent(90) })
+        {
+            let least = step.draft.total() + self.besides;
+            let Survey { entries, sizes, .. } = *self.survey;
+            let history = Measured { entries, sizes, besides: self.besides };
+            return Err(history.does_not_fit(least, limit + self.besides));
+        }
+        Ok(Attempt { draft, pool, is_down })
+    }
+
+    /// Returns what calls and results are to take, and may take at most, where the whole prompt is limited.
+    fn goal_of_prompt(&self, limit: Tokens, others: Tokens) -> Goal {
+        let most = limit.less(others);
+        if self.percent >= 100 {
+            return Goal { goal: most, most };
+        }
+        let goal = limit.percent(self.percent).less(others).max(most.percent(TOOL_SHARE_MIN));
+        let with_unseen = least_of_old(most, self.percent) + self.unseen;
+        Goal { goal: goal.max(with_unseen.min(most)), most }
+    }
+}
+
+/// What calls and results are to take, and may take at most.
+struct Goal {
+    goal: Tokens,
+    most: Tokens,
+}
+
+/// What a step came to.
+struct Attempt<'w> {
+    draft: Draft<'w>,
+    /// The candidates that it had.
+    pool: Pool,
+    /// Whether it freed as much as it was to.
+    is_down: bool,
+}
+
 impl Measured<'_> {
+    /// Says that a prompt of this history does not fit, and what of it cannot be shortened.
+    #[must_use]
+    pub fn does_not_fit(&self, least: Tokens, limit: Tokens) -> PlanError {
+        let Fixed { instructions, message } = Fixed::of(self.entries, self.sizes);
+        PlanError::DoesNotFit { least, limit, instructions, tools: self.besides, message }
+    }
+
     const fn mismatch(&self) -> PlanError {
         PlanError::Sizes { sizes: self.sizes.len(), entries: self.entries.len() }
     }
@@ -300,18 +407,13 @@ fn carried(entries: &[Entry], sizes: &[Tokens], rules: &ToolRules, before: &Deci
     Decisions { taken, span: before.span.clone().filter(|_| is_gone) }
 }
 
-/// Returns down to what a prompt is squeezed that is over its limit.
-const fn target(limit: Tokens, percent: u64) -> Tokens {
-    if percent < 100 { limit.percent(90) } else { limit }
-}
-
 /// Returns what is left to the old rounds of the threshold, however large the latest one is.
 const fn least_of_old(threshold: Tokens, percent: u64) -> Tokens {
     if percent < 100 { threshold.percent(percent).percent(40) } else { Tokens(0) }
 }
 
-/// Returns the size of the results that came since the model last spoke, with their calls, as they are shown.
-fn unseen(entries: &[Entry], sizes: &[Tokens], decisions: &Decisions) -> Tokens {
+/// Returns the size of the results that came since the model last spoke, with their calls.
+fn unseen(entries: &[Entry], sizes: &[Tokens]) -> Tokens {
     let is_other = |entry: &Entry| entry.side() != Side::Assistant;
     let spoke = entries.iter().rposition(|entry| !is_other(entry)).map_or(0, |at| at + 1);
     if !entries[spoke..].iter().any(|entry| entry.as_return().is_some()) {
@@ -319,15 +421,29 @@ fn unseen(entries: &[Entry], sizes: &[Tokens], decisions: &Decisions) -> Tokens 
     }
     let began = entries[..spoke].iter().rposition(is_other).map_or(0, |at| at + 1);
     let is_tool = |at: &usize| entries[*at].as_return().is_some() || entries[*at].as_call().is_some();
-    let size = |at: usize| decisions.about(at).map_or(sizes[at], |taken| taken.tokens);
-    (began..entries.len()).filter(is_tool).map(size).sum()
+    (began..entries.len()).filter(is_tool).map(|at| sizes[at]).sum()
 }
 
-/// Returns the size of what is never shortened.
-fn fixed(entries: &[Entry], sizes: &[Tokens]) -> Tokens {
-    let is_fixed = |entry: &Entry| {
-        let said = entry.as_said();
-        said.is_some_and(|said| said.role != crate::Role::Assistant)
-    };
-    entries.iter().zip(sizes).filter(|(entry, _)| is_fixed(entry)).map(|(_, size)| *size).sum()
+/// The sizes of what is never shortened.
+struct Fixed {
+    instructions: Tokens,
+    message: Tokens,
+}
+
+impl Fixed {
+    fn of(entries: &[Entry], sizes: &[Tokens]) -> Self {
+        let said = |at: usize| entries[at].as_said();
+        let is_user = |at: &usize| said(*at).is_some_and(|said| said.role == Role::User && !said.standing);
+        let is_standing =
+            |at: &usize| said(*at).is_some_and(|said| said.role != Role::Assistant) && !is_user(at);
+        let latest = (0..entries.len()).rfind(is_user);
+        Self {
+            instructions: (0..entries.len()).filter(is_standing).map(|at| sizes[at]).sum(),
+            message: latest.map_or(Tokens(0), |at| sizes[at]),
+        }
+    }
+
+    fn total(&self) -> Tokens {
+        self.instructions + self.message
+    }
 }

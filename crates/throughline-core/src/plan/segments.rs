@@ -14,8 +14,29 @@ const PIECE: Range<usize> = 60..140;
 /// Lines shorter than this are taken together with the next.
 const LINE_MIN: usize = 32;
 
+/// Records of JSON up to this length stay in one piece.
+const RECORD_MAX: usize = 400;
+/// Parts of a record shorter than this together are taken together.
+const RECORD_MIN: usize = 120;
+/// Hunks of a diff up to this length stay in one piece.
+const HUNK_MAX: usize = 700;
+
 /// Cuts a range of `text`; `escaped` says that it is the raw text of a JSON string.
 pub(super) fn cut(text: &str, range: Range<usize>, escaped: bool) -> Vec<Range<usize>> {
+    let piece = &text[range.clone()];
+    if !escaped && piece.len() > LINE_MAX {
+        if piece.trim_start().starts_with(['{', '[']) {
+            return records(text, range);
+        }
+        if piece.starts_with("@@ ") || piece.contains("\n@@ ") {
+            return hunks(text, range);
+        }
+    }
+    cut_lines(text, range, escaped)
+}
+
+/// Cuts at ends of lines.
+pub(super) fn cut_lines(text: &str, range: Range<usize>, escaped: bool) -> Vec<Range<usize>> {
     let mut segments = Vec::new();
     let mut start = range.start;
     let mut at = range.start;
@@ -37,6 +58,100 @@ pub(super) fn cut(text: &str, range: Range<usize>, escaped: bool) -> Vec<Range<u
         segments.push(start..range.end);
     }
     segments
+}
+
+/// Cuts a diff between its hunks, and large hunks at ends of lines.
+fn hunks(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    let mut segments = Vec::new();
+    let mut start = range.start;
+    let starts_hunk = |line: &str| line.starts_with("@@ ") || line.starts_with("diff ");
+    let mut at = range.start;
+    while at < range.end {
+        let end = line_end(text, at..range.end, false);
+        let is_end = end >= range.end || starts_hunk(&text[end..range.end]);
+        if is_end {
+            if end - start <= HUNK_MAX {
+                segments.push(start..end);
+            } else {
+                segments.extend(cut_lines(text, start..end, false));
+            }
+            start = end;
+        }
+        at = end;
+    }
+    segments
+}
+
+/// A place where JSON can be cut: behind a comma or an opening bracket, and how deep that is.
+struct Break {
+    at: usize,
+    depth: usize,
+}
+
+/// Cuts JSON by record: a value that is short enough stays whole, a longer one is cut between its members or elements.
+fn records(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    let breaks = breaks(text, range.clone());
+    let mut segments = Vec::new();
+    cut_records(text, range, &breaks, &mut segments);
+    segments
+}
+
+fn cut_records(text: &str, range: Range<usize>, breaks: &[Break], segments: &mut Vec<Range<usize>>) {
+    if range.len() <= RECORD_MAX {
+        segments.push(range);
+        return;
+    }
+    let inside: Vec<&Break> =
+        breaks.iter().filter(|found| range.start < found.at && found.at < range.end).collect();
+    let Some(depth) = inside.iter().map(|found| found.depth).min() else {
+        segments.extend(cut_lines(text, range, false));
+        return;
+    };
+    let ends = inside.iter().filter(|found| found.depth == depth).map(|found| found.at);
+    let first = breaks.partition_point(|found| found.at <= range.start);
+    let last = breaks.partition_point(|found| found.at < range.end);
+    let inner = &breaks[first..last];
+    let mut start = range.start;
+    let mut whole: Option<Range<usize>> = None;
+    for end in ends.chain([range.end]) {
+        let part = start..end;
+        start = end;
+        match &mut whole {
+            Some(before) if part.end - before.start <= RECORD_MIN => before.end = part.end,
+            before => {
+                if let Some(before) = before.replace(part) {
+                    cut_records(text, before, inner, segments);
+                }
+            }
+        }
+    }
+    if let Some(rest) = whole {
+        cut_records(text, rest, inner, segments);
+    }
+}
+
+fn breaks(text: &str, range: Range<usize>) -> Vec<Break> {
+    let bytes = text.as_bytes();
+    let (mut breaks, mut depth, mut at) = (Vec::new(), 0_usize, range.start);
+    while at < range.end {
+        match bytes[at] {
+            b'"' => {
+                at += 1;
+                while at < range.end && bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                breaks.push(Break { at: at + 1, depth });
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => breaks.push(Break { at: at + 1, depth }),
+            _ => {}
+        }
+        at += 1;
+    }
+    breaks
 }
 
 fn line_end(text: &str, range: Range<usize>, escaped: bool) -> usize {
@@ -107,8 +222,32 @@ mod tests {
     }
 
     #[test]
+    fn json_is_cut_by_record() {
+        let flight = |number: usize| {
+            format!(
+                r#"{{"flight_number": "HAT{number}", "origin": "JFK", "prices": {{"basic": 53, "business": 304}}}}"#
+            )
+        };
+        let flights: Vec<String> = (100..120).map(flight).collect();
+        let json = format!("[{}]", flights.join(", "));
+        let pieces = pieces(&json, false);
+        assert!(pieces.len() >= flights.len(), "{pieces:?}");
+        for flight in &flights {
+            assert!(pieces.iter().any(|piece| piece.contains(flight.as_str())), "{flight} was cut apart");
+        }
+    }
+
+    #[test]
+    fn a_diff_is_cut_by_hunk() {
+        let hunk = |at: usize| format!("@@ -{at},2 +{at},2 @@\n let before = {at};\n-old_{at}\n+new_{at}\n");
+        let diff = format!("--- a/x.rs\n+++ b/x.rs\n{}{}{}", hunk(100), hunk(200), hunk(300));
+        let pieces = pieces(&diff, false);
+        assert_eq!(pieces[1..], [hunk(100), hunk(200), hunk(300)]);
+    }
+
+    #[test]
     fn a_long_line_is_cut_behind_a_comma() {
-        let line = r#"{"id": "reservation_1", "price": 100},"#.repeat(10);
+        let line = r#"{"id": "reservation_1", "price": 100},"#.repeat(10).replacen('{', "x{", 1);
         for piece in &pieces(&line, false)[..2] {
             assert!(piece.ends_with(','), "{piece}");
         }

@@ -33,22 +33,23 @@ impl Subjects {
         let (kind, text) = (rules.kind(&call.name), call.input.text());
         match (&call.input, arguments::leaves(text)) {
             (Input::Arguments(_), Some(leaves)) => Self {
-                paths: paths(kind, text, &leaves),
+                paths: paths(kind, &rules, call, &leaves),
                 command: match kind {
-                    ToolKind::Command => rules.usage(call).key,
+                    ToolKind::Command => rules.command(call),
                     ToolKind::Other => arguments::member(text, &leaves, &COMMAND_KEYS).map(|(_, it)| it),
                     _ => None,
                 },
             },
             (_, _) if kind == ToolKind::Command => {
-                Self { paths: Vec::new(), command: Some(text.to_string()) }
+                Self { paths: rules.usage(call).files, command: Some(text.to_string()) }
             }
             _ => Self { paths: patched_files(text).collect(), command: None },
         }
     }
 }
 
-fn paths(kind: ToolKind, text: &str, leaves: &[Leaf]) -> Vec<String> {
+fn paths(kind: ToolKind, rules: &ToolRules, call: &Call, leaves: &[Leaf]) -> Vec<String> {
+    let text = call.input.text();
     let name_of = |leaf: &Leaf| &text[leaf.name.clone()];
     let is_path = |leaf: &&Leaf| {
         leaf.is_member && (FILE_KEYS.contains(&name_of(leaf)) || FOLDER_KEYS.contains(&name_of(leaf)))
@@ -60,6 +61,9 @@ fn paths(kind: ToolKind, text: &str, leaves: &[Leaf]) -> Vec<String> {
         // A patch stands in a member of any name.
         let patches = leaves.iter().filter(|leaf| leaf.is_member && text[leaf.raw.clone()].contains("*** "));
         paths.extend(patches.flat_map(|leaf| patched_files(&value(leaf)).collect::<Vec<_>>()));
+    } else if kind == ToolKind::Command {
+        // A shell may be given a patch.
+        paths.extend(rules.usage(call).files);
     }
     paths
 }

@@ -91,7 +91,7 @@ fn budget(prompt: Option<u64>, tools: Option<u64>) -> Budget {
     Budget {
         prompt: prompt.map(Tokens),
         tool_history: tools.map(Tokens),
-        recent_calls_to_keep: 3,
+        recent_calls_to_keep: Some(3),
         ..Budget::default()
     }
 }
@@ -137,8 +137,8 @@ proptest! {
                 prop_assert!(budget.limit().is_none_or(|limit| plan.after <= limit));
                 prop_assert!(plan.after <= plan.before);
             }
-            Err(PlanError::DoesNotFit { least, limit, fixed }) => {
-                prop_assert!(least > limit && fixed <= least);
+            Err(PlanError::DoesNotFit { least, limit, instructions, tools, message }) => {
+                prop_assert!(least > limit && instructions + tools + message <= least);
             }
             Err(other) => prop_assert!(false, "{}", other),
         }
@@ -187,26 +187,6 @@ proptest! {
     }
 
     #[test]
-    fn decisions_stick_as_the_history_grows(goes in prop::collection::vec(go(), 1..24), budget in budgets()) {
-        let mut before = Decisions::default();
-        let mut last: Vec<Entry> = Vec::new();
-        let mut levels: Vec<Tokens> = Vec::new();
-        for turns in 1..=goes.len() {
-            let entries = history(&goes[..turns]);
-            let Ok(plan) = planned(&entries, &budget, &before) else { return Ok(()) };
-            let shown = shown(&plan, &entries);
-            if !plan.is_step {
-                prop_assert!(shown.starts_with(&last), "the prefix changed without a step");
-            }
-            let now: Vec<Tokens> = (0..entries.len())
-                .map(|at| plan.decisions.about(at).map_or_else(|| size_of(&entries[at]), |taken| taken.tokens))
-                .collect();
-            prop_assert!(levels.iter().zip(&now).all(|(then, now)| now <= then), "something came back");
-            (before, last, levels) = (plan.decisions, shown, now);
-        }
-    }
-
-    #[test]
     fn a_rewritten_past_splits_nothing(goes in prop::collection::vec(go(), 2..14), budget in budgets(), from in 0..40usize) {
         let entries = history(&goes);
         let Ok(plan) = planned(&entries, &budget, &Decisions::default()) else { return Ok(()) };
@@ -221,6 +201,25 @@ proptest! {
         prop_assert!(Ledger::of(&shown).mismatches().is_empty());
         let real: Tokens = sizes(&shown).into_iter().sum();
         prop_assert_eq!(real + Tokens(10), plan.after);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn decisions_stick_between_steps(goes in prop::collection::vec(go(), 1..24), budget in budgets()) {
+        let mut before = Decisions::default();
+        let mut last: Vec<Entry> = Vec::new();
+        for turns in 1..=goes.len() {
+            let entries = history(&goes[..turns]);
+            let Ok(plan) = planned(&entries, &budget, &before) else { return Ok(()) };
+            let shown = shown(&plan, &entries);
+            if !plan.is_step {
+                prop_assert!(shown.starts_with(&last), "the prefix changed without a step");
+            }
+            (before, last) = (plan.decisions, shown);
+        }
     }
 }
 
@@ -286,7 +285,7 @@ fn the_threshold_of_tool_history_decides_when_something_is_done() {
     let at = |tools: u64| planned(&entries, &budget(None, Some(tools)), &Decisions::default()).unwrap();
     assert!(at(all.0).is_untouched());
     let plan = at(all.0 - 1);
-    assert!(plan.is_step && plan.tool_history <= all.percent(50));
+    assert!(plan.is_step && plan.tool_history <= all.percent(75));
 }
 
 #[test]
@@ -320,31 +319,139 @@ fn the_reserve_is_kept_free() {
 fn the_target_says_how_far_a_step_goes() {
     let entries = searches();
     let tokens = |target_percent: u64| {
-        let budget = Budget { target_percent, ..budget(None, Some(4_000)) };
+        let budget = Budget { target_percent, recent_calls_to_keep: None, ..budget(None, Some(4_000)) };
         planned(&entries, &budget, &Decisions::default()).unwrap().tool_history.0
     };
     assert!(tokens(30) <= 1_200 && tokens(80) > 2_400 && tokens(80) <= 3_200);
 }
 
+/// Returns how many of the latest three results of a history are shown whole, and how many not at all.
+fn latest(entries: &[Entry], budget: &Budget) -> (usize, usize) {
+    let plan = planned(entries, budget, &Decisions::default()).unwrap();
+    let latest: Vec<usize> =
+        (0..entries.len()).rev().filter(|at| entries[*at].as_return().is_some()).take(3).collect();
+    let is_gone = |at: &&usize| {
+        plan.decisions.about(**at).is_some_and(|taken| !matches!(taken.decision, Decision::Excerpt(_)))
+    };
+    (
+        latest.iter().filter(|at| plan.decisions.about(**at).is_none()).count(),
+        latest.iter().filter(is_gone).count(),
+    )
+}
+
 #[test]
-fn the_latest_calls_are_kept_as_they_are_while_there_is_room() {
+fn the_latest_calls_stay_whole_unless_they_alone_exceed_the_budget() {
     // The latest results hold nothing that an excerpt would keep.
     let mut entries = searches();
     for at in 0..3 {
         let id = format!("dull_{at}");
         entries.push(call(&id, "think", "{}"));
-        entries.push(settled(&id, &"and so on and so forth, as before\n".repeat(50), Outcome::Ok));
+        entries.push(settled(&id, &"and so on and so forth, as before\n".repeat(50 + at), Outcome::Ok));
     }
-    let kept = |recent_calls_to_keep: usize| {
-        // Room for seven results: a fifth of it holds one, a third of it two.
-        let tools = size_of(entries.last().unwrap()).0 * 7;
-        let budget = Budget { recent_calls_to_keep, target_percent: 100, ..budget(None, Some(tools)) };
-        let plan = planned(&entries, &budget, &Decisions::default()).unwrap();
-        (28..33)
-            .filter(|at| entries[*at].as_return().is_some() && plan.decisions.about(*at).is_none())
-            .count()
+    entries.push(Entry::said(Role::Assistant, "I see."));
+    let size = size_of(&entries[entries.len() - 2]).0;
+    let with = |recent: Option<usize>, tools: u64| {
+        let budget = Budget { recent_calls_to_keep: recent, ..budget(None, Some(tools)) };
+        latest(&entries, &budget)
     };
-    assert_eq!((kept(0), kept(1), kept(2), kept(3)), (1, 1, 2, 2));
+    assert_eq!(with(Some(3), size * 4), (3, 0), "they fit");
+    assert_eq!(with(Some(1), size * 4).0, 1, "one is asked for");
+    let (whole, gone) = with(Some(3), size * 2);
+    assert_eq!(gone, 0, "they alone exceed it, and none is left out");
+    assert!(whole < 3, "{whole}");
+    assert!(with(None, size * 20).0 == 3, "without a number a few stay");
+}
+
+#[test]
+fn no_room_stays_free_while_there_is_something_to_show() {
+    // Prose, without a single identifier.
+    let mut entries = vec![user("Sum up the letters.")];
+    for at in 0..4 {
+        let id = format!("letter_{at}");
+        let words = ["meadow", "harvest", "lantern", "river"][at];
+        let text =
+            format!("The {words} was quiet in the evening, and nobody spoke about the journey home.\n")
+                .repeat(200);
+        entries.push(call(&id, "fetch_letter", "{}"));
+        entries.push(settled(&id, &text, Outcome::Ok));
+    }
+    let budget = budget(Some(12_000), None);
+    let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &COUNT, recall: true };
+    let history = Measured { entries: &entries, sizes: &sizes(&entries), besides: Tokens(10) };
+    let plan = planner.hand_over(history).unwrap();
+    assert!(plan.after >= Tokens(10_800), "{} of 12000 tokens are used", plan.after);
+}
+
+#[test]
+fn old_pasted_text_is_cut_before_a_request_is_refused() {
+    let pasted =
+        format!("Why?\n<bash-stdout>{}</bash-stdout>", "some line of output that was pasted\n".repeat(900));
+    let entries = [user(&pasted), Entry::said(Role::Assistant, "It is late."), user("And now?")];
+    let plan = planned(&entries, &budget(Some(3_000), None), &Decisions::default()).unwrap();
+    let shown = shown(&plan, &entries);
+    let text = joined_text(&shown[0].as_said().unwrap().parts);
+    assert!(text.starts_with("Why?") && text.contains("chars of this message cut; recall "), "{text}");
+    assert!(plan.after <= Tokens(3_000) && plan.after > Tokens(500), "{}", plan.after);
+    assert_eq!(shown[2], entries[2], "the latest message stays");
+    let handle = plan.decisions.about(0).unwrap().handle;
+    assert_eq!(find(handle, &entries), Some(Found { call: None, result: Some(0) }));
+}
+
+#[test]
+fn what_the_model_said_long_ago_leaves_before_a_request_is_refused() {
+    let mut entries = vec![user("Tell me stories.")];
+    for at in 0..40 {
+        entries.push(Entry::said(Role::Assistant, format!("Story {at}: {}", "once upon a time ".repeat(40))));
+        entries.push(user(&format!("Another one, number {at}.")));
+    }
+    let plan = planned(&entries, &budget(Some(2_000), None), &Decisions::default()).unwrap();
+    assert!(plan.after <= Tokens(2_000), "{}", plan.after);
+    assert!(shown(&plan, &entries).len() < entries.len());
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let entries = [Entry::said(Role::System, "x".repeat(4_000)), user(&"y".repeat(2_000))];
+    let error = planned(&entries, &budget(Some(500), None), &Decisions::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("the system prompt with 1009") && error.contains("user message with 509"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_command_and_the_message_of_a_failure_stay() {
+    let frames: String = (0..60)
+        .map(|at| {
+            format!(
+                "  File \"/srv/app/module_{at}.py\", line {at}, in handler_{at}\n    call_{at}(value_{at})\n"
+            )
+        })
+        .collect();
+    let trace =
+        format!("Traceback (most recent call last):\n{frames}ValueError: no seat is left on this flight\n");
+    let script = "import os\\n".repeat(80);
+    let mut entries = searches();
+    entries.insert(
+        2,
+        call("f", "Bash", &format!(r#"{{"command":"python book.py --flight HAT170 <<EOF\n{script}EOF"}}"#)),
+    );
+    entries.insert(3, settled("f", &trace, Outcome::Error));
+    let plan = planned(&entries, &budget(Some(2_600), None), &Decisions::default()).unwrap();
+    let shown = shown(&plan, &entries);
+    let command = shown.iter().filter_map(Entry::as_call).find(|call| call.id == "f").unwrap();
+    assert!(
+        command.input.text().contains("python book.py --flight HAT170 <<EOF"),
+        "{}",
+        command.input.text()
+    );
+    let result =
+        shown.iter().filter_map(Entry::as_return).find(|it| it.call_id.as_deref() == Some("f")).unwrap();
+    let text = joined_text(&result.parts);
+    assert!(
+        text.contains("ValueError: no seat is left on this flight") && text.len() < trace.len(),
+        "{text}"
+    );
 }
 
 #[test]
@@ -364,13 +471,18 @@ fn a_marker_says_how_to_have_it_back_only_where_that_is_possible() {
         let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &COUNT, recall };
         let history = Measured { entries: &entries, sizes: &sizes(&entries), besides: Tokens(0) };
         let plan = planner.plan(history, &Decisions::default()).unwrap();
-        let taken = plan.decisions.taken().iter().find(|taken| taken.entry == 3).unwrap().clone();
-        assert_eq!(find(taken.handle, &entries), Some(Found { call: Some(2), result: Some(3) }));
+        let is_result = |taken: &&Taken| entries[taken.entry as usize].as_return().is_some();
+        let is_excerpt = |taken: &&Taken| is_result(taken) && matches!(taken.decision, Decision::Excerpt(_));
+        let taken = plan.decisions.taken().iter().find(is_excerpt).unwrap().clone();
+        let at = taken.entry as usize;
+        assert_eq!(find(taken.handle, &entries), Some(Found { call: Some(at - 1), result: Some(at) }));
         let shown = plan.apply(&entries, &mut Report::default());
-        (joined_text(&shown[3].as_return().unwrap().parts), taken.handle)
+        let id = entries[at].as_return().unwrap().call_id.clone();
+        let returned = shown.iter().filter_map(Entry::as_return).find(|it| it.call_id == id).unwrap();
+        (joined_text(&returned.parts), taken.handle)
     };
     let (with, handle) = text(true);
-    assert!(with.contains("characters left out") && with.contains(&format!("recall {handle}")), "{with}");
+    assert!(with.contains("chars cut") && with.contains(&format!("recall {handle}")), "{with}");
     assert!(!text(false).0.contains("recall"));
 }
 
@@ -455,9 +567,10 @@ fn an_image_in_an_old_result_is_named_and_left_out() {
         let content = crate::Content::Image(crate::Image { media, detail: None });
         returned.parts.push(crate::Part { content, wire: None });
     }
-    let plan = planned(&entries, &budget(None, Some(2_000)), &Decisions::default()).unwrap();
+    let masks = Budget { policy: Policy::Mask, ..budget(None, Some(4_000)) };
+    let plan = planned(&entries, &masks, &Decisions::default()).unwrap();
     let shown = shown(&plan, &entries);
     let text = joined_text(&shown[3].as_return().unwrap().parts);
-    assert!(text.contains("1 image left out"), "{text}");
+    assert!(text.contains("1 image cut"), "{text}");
     assert!(!shown[3].intact);
 }

@@ -4,7 +4,7 @@
 //! user come first. A name is tried as it is, then without the prefixes that gateways and tool servers put in
 //! front of it (`mcp__files__read_file`, `functions.read_file`), whatever its case.
 
-use super::arguments::{self, Leaf};
+use super::arguments::{self, Leaf, Member};
 use crate::{Call, Input, Text};
 
 /// What a tool does, as far as its history is concerned.
@@ -47,6 +47,10 @@ pub(super) struct Use {
     pub key: Option<String>,
     /// What else was asked for (a range of lines, say), as a number that is the same for the same.
     pub rest: u64,
+    /// The files that it reads or writes, as it names them.
+    pub files: Vec<String>,
+    /// Whether it is about the whole content of its files: a look at all of one, a write of all of one.
+    pub is_whole: bool,
 }
 
 impl ToolKind {
@@ -241,27 +245,142 @@ impl ToolRules {
         (built_in(name).map_or(ToolKind::Other, |at| BUILT_IN[at].0), None)
     }
 
+    /// Returns the command that a call runs, also where that is to apply a patch.
+    pub(super) fn command(&self, call: &Call) -> Option<String> {
+        let (kind, key) = self.rule(&call.name);
+        let text = call.input.text();
+        let leaves = arguments::leaves(text)?;
+        let names = key.map_or_else(|| kind.usual_keys().to_vec(), |key| vec![key.as_str()]);
+        key_of(text, &leaves, &names).map(|(_, command)| command)
+    }
+
     /// Returns what a call does.
     pub(super) fn usage(&self, call: &Call) -> Use {
         let (kind, key) = self.rule(&call.name);
         let text = call.input.text();
-        let (key, rest) = match (&call.input, arguments::leaves(text)) {
-            (Input::Arguments(_), Some(leaves)) => {
-                let names = match key {
-                    Some(key) => vec![key.as_str()],
-                    None => kind.usual_keys().to_vec(),
-                };
-                let kind_of_editor = editor_kind(kind, text, &leaves);
-                let found = key_of(text, &leaves, &names);
-                let rest = found.as_ref().map_or(0, |(name, _)| rest(text, &leaves, name));
-                return Use { kind: kind_of_editor, key: found.map(|(_, key)| key), rest };
-            }
-            (_, _) if kind == ToolKind::Write => (patched_file(text), 0),
-            (_, _) if kind == ToolKind::Command => (Some(text.to_string()), 0),
-            _ => (None, super::handle::hash(text)),
+        let parsed = match &call.input {
+            Input::Arguments(_) => arguments::leaves(text).zip(arguments::members(text)),
+            Input::Freeform(_) => None,
         };
-        Use { kind, key, rest }
+        let Some((leaves, members)) = parsed else { return of_free_text(kind, text) };
+
+        let names = match key {
+            Some(key) => vec![key.as_str()],
+            None => kind.usual_keys().to_vec(),
+        };
+        let found = key_of(text, &leaves, &names);
+        if let Some(patched) = patch_of(kind, text, &leaves, found.as_ref()) {
+            return patched;
+        }
+
+        let kind = editor_kind(kind, text, &leaves);
+        let (key_name, key) = found.unzip();
+        let others: Vec<&Member> = members
+            .iter()
+            .filter(|member| {
+                is_telling(text, member) && Some(&text[member.name.clone()]) != key_name.as_deref()
+            })
+            .collect();
+        let is_whole = match kind {
+            ToolKind::Read => others.iter().all(|member| text[member.name.clone()] == *"command"),
+            ToolKind::Write => writes_whole(text, &members),
+            _ => false,
+        };
+        let files = match kind {
+            ToolKind::Read | ToolKind::Write => key.iter().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let rest = if key.is_some() { rest(text, &others) } else { 0 };
+        Use { kind, key, rest, files, is_whole }
     }
+}
+
+/// Returns what free text does: a patch, or a command.
+fn of_free_text(kind: ToolKind, text: &str) -> Use {
+    let is_patch = kind == ToolKind::Write || kind == ToolKind::Command && is_patch(text);
+    if is_patch {
+        return of_patch(text);
+    }
+    let (key, rest) = match kind {
+        ToolKind::Command => (Some(text.to_owned()), 0),
+        _ => (None, super::handle::hash(text)),
+    };
+    Use { kind, key, rest, files: Vec::new(), is_whole: false }
+}
+
+/// Returns what a patch does. It writes, also where a shell is given it.
+fn of_patch(text: &str) -> Use {
+    let files: Vec<String> = patched_files(text).collect();
+    let key = if let [file] = files.as_slice() { Some(file.clone()) } else { None };
+    let is_whole = !files.is_empty() && text.lines().all(|line| !line.starts_with("*** Update File: "));
+    Use { kind: ToolKind::Write, key, rest: 0, is_whole: is_whole && is_patch(text), files }
+}
+
+/// Returns what a patch does that stands in a member of any name, or in a command.
+fn patch_of(kind: ToolKind, text: &str, leaves: &[Leaf], key: Option<&(String, String)>) -> Option<Use> {
+    match (kind, key) {
+        (ToolKind::Command, Some((_, command))) if is_patch(command) => Some(of_patch(command)),
+        (ToolKind::Write, None) => {
+            let values = leaves.iter().map(|leaf| arguments::unescaped(&text[leaf.raw.clone()]));
+            values.map(|value| of_patch(&value)).find(|usage| !usage.files.is_empty())
+        }
+        _ => None,
+    }
+}
+
+/// Says whether a text holds a patch that `apply_patch` takes.
+fn is_patch(text: &str) -> bool {
+    text.contains("*** Begin Patch") && text.contains(" File: ")
+}
+
+/// Members that say why something is called, or for how long: they do not make it another call.
+const REMARKS: &[&str] = &[
+    "description",
+    "explanation",
+    "justification",
+    "reason",
+    "thought",
+    "title",
+    "toolSummary",
+    "timeout",
+    "timeout_ms",
+    "should_read_entire_file",
+];
+
+/// Says whether a member makes a call another one.
+fn is_telling(text: &str, member: &Member) -> bool {
+    !REMARKS.contains(&&text[member.name.clone()]) && text[member.value.clone()] != *"null"
+}
+
+/// Members that hold the whole content of a file.
+const CONTENTS: &[&str] =
+    &["content", "contents", "file_text", "new_content", "file_content", "text", "code", "source"];
+
+/// Members by which only a part of a file is written.
+const PARTS: &[&str] = &[
+    "old_string",
+    "old_str",
+    "old_text",
+    "new_string",
+    "new_str",
+    "edits",
+    "insert_line",
+    "diff",
+    "patch",
+    "search",
+    "start_line",
+    "line",
+    "offset",
+    "position",
+    "mode",
+    "append",
+    "instructions",
+    "anchor",
+];
+
+fn writes_whole(text: &str, members: &[Member]) -> bool {
+    let has = |names: &[&str]| members.iter().any(|member| names.contains(&&text[member.name.clone()]));
+    has(CONTENTS) && !has(PARTS)
 }
 
 /// Says whether two names stand for the same tool: whatever their case and the prefixes that gateways and tool servers put
@@ -311,148 +430,32 @@ fn key_of(text: &str, leaves: &[Leaf], names: &[&str]) -> Option<(String, String
     })
 }
 
-/// Returns a number for everything in the arguments but the key: the same file in another range is another look.
-fn rest(text: &str, leaves: &[Leaf], key: &str) -> u64 {
-    let mut rest = String::with_capacity(text.len());
-    let mut from = 0;
-    for leaf in leaves.iter().filter(|leaf| text[leaf.name.clone()] == *key) {
-        rest.push_str(&text[from..leaf.raw.start]);
-        from = leaf.raw.end;
-    }
-    rest.push_str(&text[from..]);
-    rest.retain(|c| !c.is_ascii_whitespace());
-    super::handle::hash(&rest)
-}
-
-/// Returns the file that a patch in free text changes, if it is only one.
-fn patched_file(text: &str) -> Option<String> {
-    let mut files = patched_files(text);
-    let first = files.next()?;
-    files.next().is_none().then_some(first)
+/// Returns a number for what else was asked for: the same file in another range is another look.
+fn rest(text: &str, others: &[&Member]) -> u64 {
+    let mut others: Vec<(&str, String)> = others
+        .iter()
+        .map(|member| {
+            let value = text[member.value.clone()].chars().filter(|c| !c.is_ascii_whitespace());
+            (&text[member.name.clone()], value.collect())
+        })
+        .collect();
+    others.sort_unstable();
+    let words: Vec<String> = others.into_iter().map(|(name, value)| format!("{name}:{value}")).collect();
+    super::handle::hash(&words.join(","))
 }
 
 /// Returns the files that a patch in free text changes.
 pub(super) fn patched_files(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter_map(|line| {
+        if let Some(file) = line.strip_prefix("+++ ") {
+            let file = file.split('\t').next().unwrap_or(file).trim();
+            let file = file.strip_prefix("b/").unwrap_or(file);
+            return (file != "/dev/null").then(|| file.to_owned());
+        }
         let line = line.strip_prefix("*** ")?;
-        let (verb, file) = line.split_once(" File: ")?;
-        ["Update", "Add", "Delete"].contains(&verb).then(|| file.trim().to_owned())
+        let (verb, file) = line.split_once(": ")?;
+        ["Update File", "Add File", "Delete File", "Move to"].contains(&verb).then(|| file.trim().to_owned())
     })
-}
-
-/// Says whether a command changes something, as far as its words tell; in doubt it does.
-pub(super) fn has_side_effects(command: &str) -> bool {
-    redirects(command) || {
-        let words: Vec<&str> = command
-            .split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '\'' | '"' | '`'))
-            .filter(|word| !word.is_empty())
-            .collect();
-        let does = |at: usize| {
-            let word = words[at].rsplit('/').next().unwrap_or(words[at]);
-            let next = words.get(at + 1).copied().unwrap_or_default();
-            CHANGING.contains(&word)
-                || CHANGING_WITH.iter().any(|(program, verbs)| {
-                    *program == word && words[at + 1..].iter().take(4).any(|word| verbs.contains(word))
-                })
-                || (word == "sed" && next.starts_with("-i"))
-        };
-        (0..words.len()).any(does)
-    }
-}
-
-const CHANGING: &[&str] = &[
-    "rm",
-    "mv",
-    "cp",
-    "mkdir",
-    "rmdir",
-    "touch",
-    "tee",
-    "patch",
-    "docker",
-    "podman",
-    "kill",
-    "pkill",
-    "chmod",
-    "chown",
-    "ln",
-    "dd",
-    "truncate",
-    "unlink",
-    "install",
-    "rsync",
-    "scp",
-    "apt",
-    "apt-get",
-    "brew",
-    "dnf",
-    "systemctl",
-    "service",
-    "unzip",
-    "wget",
-    "crontab",
-    "mkfs",
-    "mount",
-    "umount",
-    "psql",
-    "mysql",
-    "sqlite3",
-];
-
-const CHANGING_WITH: &[(&str, &[&str])] = &[
-    (
-        "git",
-        &[
-            "commit",
-            "push",
-            "checkout",
-            "reset",
-            "apply",
-            "stash",
-            "merge",
-            "rebase",
-            "add",
-            "pull",
-            "clean",
-            "restore",
-            "switch",
-            "rm",
-            "mv",
-            "cherry-pick",
-            "revert",
-            "tag",
-            "am",
-            "clone",
-            "init",
-            "fetch",
-        ],
-    ),
-    ("pip", &["install", "uninstall"]),
-    ("pip3", &["install", "uninstall"]),
-    ("uv", &["add", "remove", "sync", "pip"]),
-    ("npm", &["i", "install", "ci", "uninstall", "publish", "update"]),
-    ("yarn", &["add", "install", "remove"]),
-    ("pnpm", &["add", "install", "remove"]),
-    ("cargo", &["add", "remove", "publish", "install", "fmt", "fix"]),
-    ("curl", &["-X", "-d", "--data", "-o", "-O", "--request", "-XPOST", "-XPUT", "-XDELETE", "-T"]),
-    ("kubectl", &["apply", "delete", "create", "scale", "patch", "edit"]),
-    ("terraform", &["apply", "destroy"]),
-    ("gh", &["create", "merge", "close", "edit", "delete"]),
-    ("tar", &["-x", "xf", "-xf", "xzf", "-xzf", "-c", "czf", "-czf"]),
-    ("perl", &["-i", "-pi"]),
-];
-
-/// Says whether output goes into a file, or a document is written in place.
-fn redirects(command: &str) -> bool {
-    if command.contains("<<") {
-        return true;
-    }
-    let harmless = command
-        .replace("2>&1", "")
-        .replace("&>/dev/null", "")
-        .replace(">/dev/null", "")
-        .replace("> /dev/null", "");
-    harmless.contains('>')
 }
 
 #[cfg(test)]
@@ -525,35 +528,42 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_names_its_file() {
-        assert_eq!(
-            patched_file("*** Begin Patch\n*** Update File: src/a.rs\n@@"),
-            Some("src/a.rs".to_owned())
-        );
-        assert_eq!(patched_file("*** Update File: a\n*** Add File: b"), None);
+    fn a_remark_does_not_make_it_another_call() {
+        let rest = |arguments: &str| {
+            ToolRules::default().usage(call("1", "Bash", arguments).as_call().unwrap()).rest
+        };
+        let plain = rest(r#"{"command":"ls"}"#);
+        assert_eq!(plain, rest(r#"{"description":"Lists files","command":"ls","timeout":5,"cwd":null}"#));
+        assert_ne!(plain, rest(r#"{"command":"ls","cwd":"/w"}"#));
+        assert_eq!(rest(r#"{"command":"ls","a":1,"b":2}"#), rest(r#"{"b":2,"command":"ls","a":1}"#));
     }
 
     #[test]
-    fn side_effects_are_seen() {
-        for command in [
-            "rm -r x",
-            "echo a > b",
-            "git -C x commit -m y",
-            "/bin/mv a b",
-            "cat <<EOF",
-            "sed -i s/a/b/ c",
-            "npm ci",
-        ] {
-            assert!(has_side_effects(command), "{command}");
+    fn a_patch_names_its_files_wherever_it_stands() {
+        let patch =
+            r"*** Begin Patch\n*** Update File: src/a.rs\n@@\n-a\n+b\n*** Add File: b.rs\n+x\n*** End Patch";
+        let shell = format!(r#"{{"command":["bash","-lc","apply_patch <<'EOF'\n{patch}\nEOF"]}}"#);
+        let member = format!(r#"{{"input":"{patch}"}}"#);
+        for (name, arguments) in [("shell", shell), ("apply_patch", member)] {
+            let call = call("1", name, &arguments);
+            let usage = ToolRules::default().usage(call.as_call().unwrap());
+            assert_eq!((usage.kind, usage.key), (ToolKind::Write, None), "{name}");
+            assert_eq!(usage.files, ["src/a.rs", "b.rs"], "{name}");
         }
-        for command in [
-            "ls -la",
-            "git status",
-            "cargo test 2>&1 | tail",
-            "grep -rn rmdir_all . 2>/dev/null",
-            "sed -n 1,5p a",
-        ] {
-            assert!(!has_side_effects(command), "{command}");
-        }
+        let files: Vec<String> = patched_files("--- a/x.rs\n+++ b/x.rs\n@@ -1 +1 @@").collect();
+        assert_eq!(files, ["x.rs"]);
+    }
+
+    #[test]
+    fn a_whole_file_is_told_from_a_part_of_one() {
+        let is_whole = |name: &str, arguments: &str| {
+            ToolRules::default().usage(call("1", name, arguments).as_call().unwrap()).is_whole
+        };
+        assert!(is_whole("Read", r#"{"file_path":"a"}"#));
+        assert!(is_whole("str_replace_editor", r#"{"command":"view","path":"a"}"#));
+        assert!(!is_whole("Read", r#"{"file_path":"a","offset":9}"#));
+        assert!(is_whole("Write", r#"{"file_path":"a","content":"x"}"#));
+        assert!(is_whole("str_replace_editor", r#"{"command":"create","path":"a","file_text":"x"}"#));
+        assert!(!is_whole("Edit", r#"{"file_path":"a","old_string":"x","new_string":"y"}"#));
     }
 }

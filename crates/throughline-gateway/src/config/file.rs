@@ -164,7 +164,7 @@ pub struct TimeoutsSection {
 pub struct HistorySection {
     /// How many of the latest calls stay whole.
     pub recent_calls_to_keep: Option<u32>,
-    /// How many tokens of tool history are left alone.
+    /// Above how many tokens tool history is shortened.
     pub truncation_threshold: Option<u64>,
     /// How many tokens the whole prompt may have.
     pub budget: Option<Budget>,

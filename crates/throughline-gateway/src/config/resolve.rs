@@ -221,10 +221,10 @@ pub struct Timeouts {
 /// How tool history is shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// How many of the latest calls stay whole.
-    pub recent_calls_to_keep: u32,
-    /// How many tokens of tool history are left alone.
-    pub truncation_threshold: u64,
+    /// How many of the latest calls stay whole; if it is not set, the planner weighs them against what is older.
+    pub recent_calls_to_keep: Option<u32>,
+    /// Above how many tokens tool history is shortened; if it is not set, only the budget counts.
+    pub truncation_threshold: Option<u64>,
     /// How many tokens the whole prompt may have.
     pub budget: Budget,
     /// Whether the model may ask for what was shortened.
@@ -488,8 +488,8 @@ impl Resolver<'_> {
 
     fn history(&mut self, section: HistorySection) -> History {
         let defaults = History {
-            recent_calls_to_keep: 6,
-            truncation_threshold: 10_000,
+            recent_calls_to_keep: None,
+            truncation_threshold: None,
             budget: Budget::Auto,
             recall: true,
             policy: Policy::Default,
@@ -497,8 +497,8 @@ impl Resolver<'_> {
             rules: Vec::new(),
         };
         let history = defaults.overridden_by(section);
-        self.note("history.recent_calls_to_keep", history.recent_calls_to_keep);
-        self.note("history.truncation_threshold", history.truncation_threshold);
+        self.note("history.recent_calls_to_keep", or_auto(history.recent_calls_to_keep));
+        self.note("history.truncation_threshold", or_auto(history.truncation_threshold));
         self.note("history.budget", history.budget);
         self.note("history.recall", history.recall);
         self.note("history.policy", history.policy.name());
@@ -624,8 +624,8 @@ impl History {
     /// Returns these settings with what `section` says about them.
     pub(super) fn overridden_by(&self, section: HistorySection) -> Self {
         Self {
-            recent_calls_to_keep: section.recent_calls_to_keep.unwrap_or(self.recent_calls_to_keep),
-            truncation_threshold: section.truncation_threshold.unwrap_or(self.truncation_threshold),
+            recent_calls_to_keep: section.recent_calls_to_keep.or(self.recent_calls_to_keep),
+            truncation_threshold: section.truncation_threshold.or(self.truncation_threshold),
             budget: section.budget.unwrap_or(self.budget),
             recall: section.recall.unwrap_or(self.recall),
             policy: section.policy.unwrap_or(self.policy),
@@ -633,6 +633,11 @@ impl History {
             rules: section.rules.unwrap_or_else(|| self.rules.clone()),
         }
     }
+}
+
+/// Returns a number as it is shown; `auto` if it is not set.
+fn or_auto(number: Option<impl ToString>) -> String {
+    number.map_or_else(|| "auto".to_owned(), |number| number.to_string())
 }
 
 /// Returns values as a list is written.

@@ -35,6 +35,7 @@ const MIDDLE: &str = r#"
 #answer_bytes = 8388608
 
 [history]
+# Neither is set by default: a few of the latest calls stay whole, and only the budget counts.
 #recent_calls_to_keep = 6
 #truncation_threshold = 10000
 #budget = "auto"

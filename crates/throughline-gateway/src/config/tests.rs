@@ -136,9 +136,9 @@ fn every_promised_key_is_accepted() {
     let claude = config.backend("claude").unwrap();
     assert_eq!(claude.credential, Credential::Key(Secret::new("sk-1")));
     assert_eq!((claude.dialect, claude.context_window), (Dialect::Messages, Some(200_000)));
-    assert_eq!(claude.history.recent_calls_to_keep, 8);
+    assert_eq!(claude.history.recent_calls_to_keep, Some(8));
     let glm = config.backend("glm").unwrap();
-    assert_eq!(glm.history.recent_calls_to_keep, 2);
+    assert_eq!(glm.history.recent_calls_to_keep, Some(2));
     assert_eq!(glm.history.rules.len(), 1);
     assert_eq!(glm.credential, Credential::Passthrough);
     assert_eq!(config.handover.summary_backend.as_deref(), Some("claude"));
@@ -513,7 +513,7 @@ fn defaults_are_the_documented_ones() {
     assert_eq!(backend.timeouts.idle, Duration::from_secs(300));
     assert_eq!((backend.native_tool_history, backend.server_state), (Choice::Auto, Choice::Auto));
     assert_eq!(backend.context_management, Choice::Auto);
-    assert_eq!((backend.history.recent_calls_to_keep, backend.history.truncation_threshold), (6, 10_000));
+    assert_eq!((backend.history.recent_calls_to_keep, backend.history.truncation_threshold), (None, None));
     assert_eq!((config.handover.max_result_chars, config.handover.max_tool_context_chars), (None, None));
     assert_eq!((config.limits.body_bytes, config.limits.concurrent_requests), (32 << 20, 1024));
 }

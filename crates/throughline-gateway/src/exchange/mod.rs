@@ -52,7 +52,6 @@ pub use place::SIDE_QUESTIONS;
 pub(crate) use place::restated;
 pub use planning::tool_rules;
 pub use preview::{Preview, PreviewError, Shown, Wanted, preview};
-pub(crate) use recollection::{lines, snippets};
 pub(crate) use record::REFUSED;
 pub use response_ids::ResponseIds;
 pub(crate) use round::{CANCELLED, Heard, Listener, hear};

@@ -5,8 +5,8 @@
 //! anything taken out. What was decided is in rows of the conversation, and the next plan goes on from it, also where
 //! everything would fit by now: so do a restart and another gateway over the same history, with the same bytes.
 //!
-//! A client that resends its history owns it: it is touched only where the backend could not take it. A
-//! history that is ours to show is also kept below `truncation_threshold`.
+//! Nothing is touched while it fits the backend, whoever keeps the history. Only where `truncation_threshold` is
+//! set are calls and results kept below that, too.
 
 use super::Running;
 use super::compaction_record::{CompactionRecord, RecordedDecisions};
@@ -77,9 +77,6 @@ pub struct Counter<'a> {
 /// How much of a window is kept for the answer, if the request does not say how long that may be.
 const RESERVE_TOKENS: u64 = 8_192;
 
-/// Text has rarely less than two bytes to a token; what fits by that measure is not counted.
-const BYTES_PER_TOKEN_MIN: u64 = 2;
-
 /// A byte of text is never counted as more tokens, whatever was learned about how a model counts: what fits by that
 /// measure was never too long.
 const TOKENS_PER_BYTE_MAX: u64 = 6;
@@ -146,7 +143,7 @@ impl Running {
             return false;
         }
         let limits = Limits::of(destination, &self.ask);
-        let holds = |limit: Tokens| bytes as u64 / BYTES_PER_TOKEN_MIN <= limit.0;
+        let holds = |limit: Tokens| surely_within(bytes as u64, limit);
         limits.budget.tool_history.is_none() && limits.budget.limit().is_none_or(holds)
     }
 
@@ -215,8 +212,8 @@ impl Limits {
         let budget = Budget {
             prompt,
             reserve,
-            tool_history: is_ours(ask).then_some(Tokens(settings.truncation_threshold)),
-            recent_calls_to_keep: settings.recent_calls_to_keep as usize,
+            tool_history: settings.truncation_threshold.map(Tokens),
+            recent_calls_to_keep: settings.recent_calls_to_keep.map(|calls| calls as usize),
             policy: if forbids(ask) { Policy::Off } else { settings.policy.plans() },
             ..Budget::default()
         };
@@ -242,9 +239,7 @@ impl Limits {
                 tools += bytes;
             }
         }
-        let holds = |limit: Option<Tokens>, bytes: u64| {
-            limit.is_none_or(|limit| bytes / BYTES_PER_TOKEN_MIN <= limit.0)
-        };
+        let holds = |limit: Option<Tokens>, bytes: u64| limit.is_none_or(|limit| surely_within(bytes, limit));
         holds(self.budget.limit(), all) && holds(self.budget.tool_history, tools)
     }
 }
@@ -355,9 +350,13 @@ impl Planned {
     }
 }
 
-/// Says whether the history is ours to show, and not resent by the client.
-fn is_ours(ask: &Ask) -> bool {
-    ask.previous.is_some() || ask.conversation.is_some()
+/// Says whether so many bytes of text are surely no more tokens than that.
+///
+/// A token stands for at least one byte in every vocabulary in use: those that know no character for something fall
+/// back to its bytes. Prose has four or five bytes to a token, but dumps, tables of figures and logs have less than
+/// two, so no larger number is safe.
+const fn surely_within(bytes: u64, limit: Tokens) -> bool {
+    bytes <= limit.0
 }
 
 /// Says whether the client asks for an error rather than a shortened history.

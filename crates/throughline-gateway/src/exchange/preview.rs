@@ -146,7 +146,7 @@ impl Work<'_> {
         let body = encode_request(&prompt, &mut report);
         report.sort();
         let tokens = (self.size(&self.ask.entries, &self.ask.tools), self.size_of(&prompt));
-        self.check(tokens.1, plan)?;
+        self.check(tokens.1)?;
         let place = |subject: &Subject| path(self.wanted.dialect, subject);
         let span = plan.decisions.span();
         let at = span.and_then(|span| self.ask.entries.get(span.at as usize));
@@ -203,11 +203,14 @@ impl Work<'_> {
     }
 
     /// What rendering adds is little, and still may not be more than there is room for.
-    fn check(&self, tokens: u64, plan: &Plan) -> Result<(), PlanError> {
+    fn check(&self, tokens: u64) -> Result<(), PlanError> {
         match self.wanted.budget.limit() {
             Some(limit) if Tokens(tokens) > limit => {
-                let fixed = plan.after.less(plan.tool_history);
-                Err(PlanError::DoesNotFit { least: Tokens(tokens), limit, fixed })
+                let entries = &self.ask.entries;
+                let size = |entry: &Entry| Tokens(self.gauge.tokens(self.gauge.entry(self.counts, entry)));
+                let sizes: Vec<Tokens> = entries.iter().map(size).collect();
+                let besides = Tokens(self.size(&[], &self.ask.tools));
+                Err(Measured { entries, sizes: &sizes, besides }.does_not_fit(Tokens(tokens), limit))
             }
             _ => Ok(()),
         }

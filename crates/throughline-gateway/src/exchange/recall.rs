@@ -73,13 +73,12 @@ const NAME: &str = "recall";
 /// What the tool is called where the client has one of that name.
 const OTHER_NAME: &str = "throughline_recall";
 
-const DESCRIPTION: &str = "Gives back what was left out of this conversation's earlier tool calls and results. \
-    Where something was left out, the text says so and names a handle, such as `recall e5m8fv2z`. Pass the handle \
-    to have the whole of it, with from_line and to_line for a part. A range of handles, such as \
-    `recall e5m8fv2z..k7f2qx9d`, gives the list of what is in it, with a query what is found in it. A query alone \
-    searches all earlier tool calls and results for words.";
+const DESCRIPTION: &str = "Gives back what was cut from this conversation's earlier tool calls and results. Where \
+    something was cut, the text names a handle, such as `recall e5m8`. Pass the handle with a query to have the lines that \
+    have its words, or with from_line and to_line; a range such as `e5m8..k7f2` lists what is in it. A query alone searches \
+    everything.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle of what was left out, or a range of handles."},"from_line":{"type":"integer","description":"The first line of the result to give back, from 1."},"to_line":{"type":"integer","description":"The last line to give back."},"query":{"type":"string","description":"Words to search for; all of them must occur."}}}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string"},"query":{"type":"string","description":"Words to look for."},"from_line":{"type":"integer"},"to_line":{"type":"integer"}}}"#;
 
 const NO_MORE: &str = "No more can be recalled in this turn. Go on with what you have.";
 

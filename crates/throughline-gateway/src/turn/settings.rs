@@ -99,14 +99,18 @@ fn write_history(text: &mut String, history: &History) {
     };
     let _ = write!(
         text,
-        "[backends.history]\nrecent_calls_to_keep = {}\ntruncation_threshold = {}\nbudget = {budget}\nrecall = {}\n\
-         policy = \"{}\"\ntext_embed = \"{}\"\n",
-        history.recent_calls_to_keep,
-        history.truncation_threshold,
+        "[backends.history]\nbudget = {budget}\nrecall = {}\npolicy = \"{}\"\ntext_embed = \"{}\"\n",
         history.recall,
         history.policy.name(),
         history.text_embed.name(),
     );
+
+    if let Some(calls) = history.recent_calls_to_keep {
+        let _ = writeln!(text, "recent_calls_to_keep = {calls}");
+    }
+    if let Some(tokens) = history.truncation_threshold {
+        let _ = writeln!(text, "truncation_threshold = {tokens}");
+    }
     for rule in &history.rules {
         let tools = rule.tools.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
         let _ =

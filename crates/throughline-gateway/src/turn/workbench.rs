@@ -5,12 +5,12 @@
 
 use super::hands::{Done, Hands, Kept};
 use crate::config::Approve;
-use crate::exchange::{lines, snippets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use throughline_core::plan::{lines, snippets};
 use throughline_core::{Call, Content, Image, Media, Outcome, Part, Text};
 use throughline_tools::{
     Context, Declaration, Effect, Outcome as Ran, OutcomeKind, Preview, ProtectedPath, Toolbox,

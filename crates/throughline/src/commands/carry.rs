@@ -151,7 +151,8 @@ fn planned(
         prompt: Some(Tokens(budget)),
         tool_history: None,
         recent_calls_to_keep: settings
-            .map_or(usual.recent_calls_to_keep, |settings| settings.recent_calls_to_keep as usize),
+            .and_then(|settings| settings.recent_calls_to_keep)
+            .map(|calls| calls as usize),
         policy: settings.map_or(usual.policy, |settings| settings.policy.plans()),
         ..usual
     };

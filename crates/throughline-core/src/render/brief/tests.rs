@@ -147,22 +147,22 @@ fn commands_with_side_effects_are_all_told_and_others_once() {
 }
 
 #[test]
-fn the_last_operation_on_a_file_is_told() {
-    let entries = [
-        pair("1", "Write", r#"{"file_path":"a.txt","content":"one"}"#, "ok"),
-        pair(
-            "2",
-            "Edit",
-            r#"{"file_path":"a.txt","old_string":"one","new_string":"two","replace_all":true}"#,
-            "ok",
-        ),
-    ]
-    .concat();
+fn the_last_content_of_a_file_is_told_with_every_change_after_it() {
+    let write = |id: &str, text: &str| {
+        pair(id, "Write", &format!(r#"{{"file_path":"a.txt","content":"{text}"}}"#), "ok")
+    };
+    let edit = pair(
+        "3",
+        "Edit",
+        r#"{"file_path":"a.txt","old_string":"one","new_string":"two","replace_all":true}"#,
+        "ok",
+    );
     let expected = "## Files Changed\n### a.txt\n\
         [the last of 2 changes to this file; the earlier ones are superseded]\n\
+        content:\n```\none\n```\nResult:\n```\nok\n```\n### a.txt\n\
         Arguments: `{\"file_path\":\"...\",\"old_string\":\"...\",\"new_string\":\"...\",\"replace_all\":true}`\n\
         old_string:\n```\none\n```\nnew_string:\n```\ntwo\n```\nResult:\n```\nok\n```";
-    assert_eq!(told(&entries), expected);
+    assert_eq!(told(&[write("1", "none"), write("2", "one"), edit].concat()), expected);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn interrupted_and_failed_calls_say_so() {
 fn a_large_result_is_cut_in_the_middle_and_says_how_much() {
     let text = format!("{}{}", "é".repeat(3_000), "z".repeat(3_000));
     let entries = pair("1", "Read", r#"{"file_path":"a.txt"}"#, &text);
-    let handle = plan::Handle::of(entries.first(), entries.get(1));
+    let handle = plan::Handle::of(entries.first(), entries.get(1)).short();
     let told = told_of(&entries, |options| options.recall = true);
     let expected = format!(
         "## Files Read\n### a.txt\n```\n{}\n[.. 4000 characters cut; recall {handle} ..]\n{}\n```",
