@@ -57,6 +57,14 @@ impl Interner {
         found.into_iter().collect()
     }
 
+    /// Returns the ordinary words of a text.
+    pub fn ordinary_words(&self, text: &str) -> Atoms {
+        let is_long = |word: &&str| word.len() >= WORD_MIN;
+        let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(is_long);
+        let found: BTreeSet<Atom> = words.map(|word| self.intern(&word.to_ascii_lowercase())).collect();
+        found.into_iter().collect()
+    }
+
     /// Takes out what is only a part of another atom of the set.
     pub fn without_parts(&self, atoms: &BTreeSet<Atom>) -> BTreeSet<Atom> {
         let mut left = atoms.clone();
@@ -74,6 +82,19 @@ impl Interner {
         }
         left
     }
+}
+
+/// Words of fewer letters are everywhere.
+const WORD_MIN: usize = 6;
+
+/// What counts as a fact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Facts {
+    /// Identifiers: what a later call needs verbatim.
+    #[default]
+    Identifiers,
+    /// Ordinary words: whether a policy keeps more than identifiers.
+    Words,
 }
 
 /// Says whether a set has an atom.

@@ -3,7 +3,7 @@
 //! What the rest of the run needs, knew before the change and does not see again until it needs it, must be
 //! in what is handed over.
 
-use crate::atoms::Atom;
+use crate::atoms::{Atom, Facts};
 use crate::policy::{Policy, State};
 use crate::rolling::{Needs, Prompt, Share, is_hard};
 use crate::scene::Scene;
@@ -40,12 +40,12 @@ pub struct Handed {
 
 /// Measures policies where a run changes hands.
 #[must_use]
-pub fn handover(scene: &Scene, policies: &[(String, Policy)], with_words: bool) -> Vec<Handed> {
+pub fn handover(scene: &Scene, policies: &[(String, Policy)], facts: Facts, with_words: bool) -> Vec<Handed> {
     let mut all: Vec<Handed> = policies.iter().map(|_| Handed::default()).collect();
     if scene.run.results() < RESULTS_MIN {
         return all;
     }
-    let needs = Needs::of(scene);
+    let needs = Needs::of(scene, facts);
     for point in POINTS {
         let Some(end) = end_of(scene, scene.run.results() * point / 100) else { continue };
         let needed = needed_after(scene, &needs, end, with_words);
@@ -69,8 +69,7 @@ fn end_of(scene: &Scene, results: usize) -> Option<usize> {
 fn needed_after(scene: &Scene, needs: &Needs, end: usize, with_words: bool) -> BTreeSet<Atom> {
     let mut needed = BTreeSet::new();
     for (number, turn) in scene.run.turns.iter().enumerate().filter(|(_, turn)| turn.unit >= end) {
-        let named = Needs::named(scene, number, with_words);
-        for atom in scene.interner.without_parts(&named) {
+        for atom in needs.without_parts(scene, needs.named(scene, number, with_words)) {
             if !needs.is_fact_before(atom, end) {
                 continue;
             }
@@ -108,8 +107,8 @@ impl Handed {
         let prompt = Prompt::new(scene, end, &shown);
         for atom in needed {
             let carriers = needs.before(*atom, end);
-            let ok = prompt.has(&carriers, *atom);
-            let in_context = ok && prompt.has_in_context(&carriers, *atom);
+            let ok = prompt.has(&carriers, *atom, needs.facts);
+            let in_context = ok && prompt.has_in_context(&carriers, *atom, needs.facts);
             self.all.add(ok);
             self.in_context.add(in_context);
             if is_hard(scene, &carriers) {

@@ -1,11 +1,13 @@
-//! `just eval-compaction FILES…`: the tables of `docs/compaction.md`, for recorded runs of your own.
+//! `just eval-compaction FILES…`: the table of `docs/compaction.md`, for recorded runs of your own.
 
 use clap::Parser;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use throughline_eval::atoms::Facts;
+use throughline_eval::policy::Scope;
 use throughline_eval::run::{LineError, Options, Outcome, run};
-use throughline_eval::table;
+use throughline_eval::table::{self, Overview};
 
 /// Measures how much of what is needed later survives compaction.
 #[derive(Debug, Parser)]
@@ -31,7 +33,13 @@ struct Args {
     /// Take at most so many runs of each file
     #[arg(long)]
     limit: Option<usize>,
-    /// Print the two tables of docs/compaction.md instead of everything
+    /// Take ordinary words for facts instead of identifiers
+    #[arg(long)]
+    words: bool,
+    /// Take the budgets for those of the whole prompt, where every step is measured
+    #[arg(long)]
+    prompt: bool,
+    /// Print the table of docs/compaction.md instead of everything
     #[arg(long)]
     overview: bool,
     /// Take all files for one set of runs of this name
@@ -62,8 +70,15 @@ fn main() -> ExitCode {
 }
 
 fn evaluate(args: &Args) -> Result<(), EvalError> {
+    if args.overview {
+        return print_overview(args);
+    }
+    let facts = if args.words { Facts::Words } else { Facts::Identifiers };
+    let scope = if args.prompt { Scope::Prompt } else { Scope::Tools };
     let options = Options {
         budgets: args.budgets.clone(),
+        scope,
+        facts,
         with_words: args.text,
         rolling: args.mode != "handover",
         handover: args.mode != "rolling",
@@ -71,7 +86,7 @@ fn evaluate(args: &Args) -> Result<(), EvalError> {
     let mut outcomes: Vec<(String, Outcome)> = Vec::new();
     for path in &args.files {
         let (name, outcome) = measured(path, args, &options)?;
-        if !args.overview && args.together.is_none() {
+        if args.together.is_none() {
             print(&table::markdown(&name, &outcome, args.text))?;
         }
         match (&args.together, outcomes.last_mut()) {
@@ -79,14 +94,41 @@ fn evaluate(args: &Args) -> Result<(), EvalError> {
             (together, _) => outcomes.push((together.clone().unwrap_or(name), outcome)),
         }
     }
-    if args.overview {
-        print(&table::overview(&outcomes, &args.budgets))?;
-    } else if args.together.is_some() {
+    if args.together.is_some() {
         outcomes.iter().try_for_each(|(name, sum)| print(&table::markdown(name, sum, args.text)))?;
     }
     let Some(path) = &args.json else { return Ok(()) };
     let all = outcomes.iter().map(|(name, outcome)| (name.clone(), table::json(outcome)));
     write(path, &serde_json::Value::Object(all.collect()))
+}
+
+/// Prints the table of docs/compaction.md.
+fn print_overview(args: &Args) -> Result<(), EvalError> {
+    let identifiers = Options {
+        budgets: args.budgets.clone(),
+        scope: Scope::Prompt,
+        facts: Facts::Identifiers,
+        with_words: false,
+        rolling: true,
+        handover: true,
+    };
+    let words = Options { facts: Facts::Words, with_words: true, rolling: false, ..identifiers.clone() };
+    let mut all: Vec<Overview> = Vec::new();
+    for path in &args.files {
+        let (name, of_identifiers) = measured(path, args, &identifiers)?;
+        let (_, of_words) = measured(path, args, &words)?;
+        match (&args.together, all.last_mut()) {
+            (Some(_), Some(sum)) => {
+                sum.identifiers.add(&of_identifiers);
+                sum.words.add(&of_words);
+            }
+            (together, _) => {
+                let name = together.clone().unwrap_or(name);
+                all.push(Overview { name, identifiers: of_identifiers, words: of_words });
+            }
+        }
+    }
+    print(&table::overview(&all, &args.budgets))
 }
 
 /// Measures the runs of a file; they are named like it.

@@ -21,22 +21,66 @@ pub struct State {
     pub gone: BTreeSet<usize>,
     /// What Throughline's planner has decided.
     pub decisions: Decisions,
+    /// How often it found no prompt that fits.
+    pub refused: u64,
 }
 
 /// Decides what of the units before a step is shown.
 pub type Policy = Box<dyn Fn(&Scene, usize, &mut State) -> Vec<Shown>>;
 
+/// What a budget is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Calls and results.
+    #[default]
+    Tools,
+    /// The whole prompt.
+    Prompt,
+}
+
 /// Returns all policies by name, the budgeted ones for each budget; `once` is for a handover, where the whole
 /// budget is filled, instead of going well below it so that the next cut is far away.
 #[must_use]
-pub fn all(budgets: &[u64], once: bool) -> Vec<(String, Policy)> {
+pub fn all(budgets: &[u64], scope: Scope, once: bool) -> Vec<(String, Policy)> {
     let mut all = fixed();
     for budget in budgets {
-        let named = |(name, policy): (&str, Policy)| (format!("{name} @{budget}"), policy);
-        all.extend(budgeted(*budget, once).into_iter().map(named));
+        for name in NAMES {
+            let budget = *budget;
+            let policy: Policy = Box::new(move |scene, end, state| {
+                let left = match scope {
+                    Scope::Tools => budget,
+                    Scope::Prompt => budget.saturating_sub(scene.words_tokens(end)),
+                };
+                match (name, scope) {
+                    ("throughline", Scope::Prompt) => throughline::show(scene, end, state, budget, once),
+                    ("throughline", Scope::Tools) => {
+                        throughline::show(scene, end, state, budget + scene.words_tokens(end), once)
+                    }
+                    _ => budgeted(left, once)
+                        .into_iter()
+                        .find(|(known, _)| *known == name)
+                        .map_or_else(Vec::new, |(_, policy)| policy(scene, end, state)),
+                }
+            });
+            all.push((format!("{name} @{budget}"), policy));
+        }
     }
     all
 }
+
+/// The policies that have a budget.
+const NAMES: [&str; 10] = [
+    "drop-oldest",
+    "fair head+tail",
+    "mask-oldest",
+    "clear_tool_uses k=3",
+    "ladder+digest",
+    "skim excerpts",
+    "skim excerpts+args",
+    "dedup+skim+args",
+    "dedup+linededup+skim+args",
+    "throughline",
+];
 
 fn fixed() -> Vec<(String, Policy)> {
     let named: [(&str, Policy); 13] = [
@@ -78,10 +122,6 @@ fn budgeted(budget: u64, once: bool) -> Vec<(&'static str, Policy)> {
         ("skim excerpts+args", skimming(Skim { arguments: true, ..plain })),
         ("dedup+skim+args", skimming(whole)),
         ("dedup+linededup+skim+args", skimming(Skim { lines: true, ..whole })),
-        (
-            "throughline",
-            Box::new(move |scene, end, state| throughline::show(scene, end, state, budget, once)),
-        ),
     ]
 }
 

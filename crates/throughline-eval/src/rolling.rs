@@ -1,6 +1,6 @@
 //! Rolling: the prompt of every step of a run, as a policy makes it.
 
-use crate::atoms::{Atom, contains};
+use crate::atoms::{Atom, Facts, contains};
 use crate::policy::{Policy, State};
 use crate::scene::{Scene, Shown, Variant};
 use crate::throughline;
@@ -41,6 +41,10 @@ pub struct Rolled {
     pub hard_far: Share,
     /// Those that were there, or can be had by a handle that is.
     pub recalled: Share,
+    /// What a recall gave back for each needed fact that was not there, in tokens, and whether the fact was in it.
+    pub recalls: Vec<(u64, bool)>,
+    /// Steps without a prompt: it could not be made to fit.
+    pub refused: u64,
     /// Steps that need facts, and those that had all of them.
     pub whole_steps: Share,
     /// How many results back needed facts were.
@@ -60,6 +64,7 @@ pub struct Share {
 
 /// What is needed where, in a run.
 pub(crate) struct Needs {
+    pub facts: Facts,
     pub first: HashMap<Atom, Kind>,
     pub carriers: HashMap<Atom, Vec<usize>>,
 }
@@ -77,28 +82,36 @@ impl Share {
 }
 
 impl Needs {
-    pub(crate) fn of(scene: &Scene) -> Self {
+    pub(crate) fn of(scene: &Scene, facts: Facts) -> Self {
         let (mut first, mut carriers): (HashMap<Atom, Kind>, HashMap<Atom, Vec<usize>>) = Default::default();
         for (at, unit) in scene.run.units.iter().enumerate() {
-            for atom in &*scene.view(at, &Variant::Full).atoms {
+            for atom in &*scene.facts(at, &Variant::Full, facts) {
                 first.entry(*atom).or_insert(unit.kind);
                 carriers.entry(*atom).or_default().push(at);
             }
         }
-        Self { first, carriers }
+        Self { facts, first, carriers }
     }
 
     /// Returns the facts among the arguments of a turn.
-    pub(crate) fn named(scene: &Scene, turn: usize, with_words: bool) -> BTreeSet<Atom> {
+    pub(crate) fn named(&self, scene: &Scene, turn: usize, with_words: bool) -> BTreeSet<Atom> {
         let turn = &scene.run.turns[turn];
         let mut named: BTreeSet<Atom> = BTreeSet::new();
         for arguments in &turn.arguments {
-            named.extend(scene.interner.atoms(&crate::atoms::leaf_values(arguments)).iter());
+            named.extend(scene.facts_of(&crate::atoms::leaf_values(arguments), self.facts).iter());
         }
         if with_words {
-            named.extend(scene.interner.atoms(&turn.said).iter());
+            named.extend(scene.facts_of(&turn.said, self.facts).iter());
         }
         named
+    }
+
+    /// Takes out what is only a part of another fact.
+    pub(crate) fn without_parts(&self, scene: &Scene, facts: BTreeSet<Atom>) -> BTreeSet<Atom> {
+        match self.facts {
+            Facts::Identifiers => scene.interner.without_parts(&facts),
+            Facts::Words => facts,
+        }
     }
 
     pub(crate) fn is_fact_before(&self, atom: Atom, end: usize) -> bool {
@@ -129,26 +142,35 @@ impl<'a> Prompt<'a> {
     }
 
     /// Says whether a fact is there.
-    pub(crate) fn has(&self, carriers: &[usize], atom: Atom) -> bool {
+    pub(crate) fn has(&self, carriers: &[usize], atom: Atom, facts: Facts) -> bool {
         let is_in = |unit: usize, variant: &Variant| {
-            *variant == Variant::Full || contains(&self.scene.view(unit, variant).atoms, atom)
+            *variant == Variant::Full || contains(&self.scene.facts(unit, variant, facts), atom)
         };
         carriers.iter().any(|unit| self.shown.get(unit).is_some_and(|variant| is_in(*unit, variant)))
             || self.summaries.iter().any(|(unit, variant)| is_in(*unit, variant))
     }
 
     /// Says whether a fact is there with some of what stood around it.
-    pub(crate) fn has_in_context(&self, carriers: &[usize], atom: Atom) -> bool {
+    pub(crate) fn has_in_context(&self, carriers: &[usize], atom: Atom, facts: Facts) -> bool {
         let scene = self.scene;
         let told = |unit: usize, variant: &Variant| match variant {
-            Variant::Told(text) => scene.has_context(unit, text, atom),
+            Variant::Told(text) if facts == Facts::Identifiers => scene.has_context(unit, text, atom),
             _ => false,
         };
         carriers.iter().any(|unit| {
             let here = self.shown.get(unit);
-            here.is_some_and(|variant| scene.is_shown_in_context(*unit, variant, atom))
+            here.is_some_and(|variant| scene.is_shown_in_context(*unit, variant, atom, facts))
                 || self.summaries.iter().any(|(_, variant)| told(*unit, variant))
         })
+    }
+
+    /// Recalls a fact by its handle and its name, as a model would that knows what it looks for; returns what that took,
+    /// and whether it brought the fact.
+    fn recall(&self, carriers: &[usize], atom: Atom, end: usize) -> Option<(u64, bool)> {
+        let unit = *carriers.iter().rev().find(|unit| self.recallable.contains(unit))?;
+        let name = self.scene.interner.name(atom);
+        let told = throughline::recollected(self.scene, end, unit, &name)?;
+        Some((crate::scene::count(&told), told.contains(&*name)))
     }
 
     /// Says whether a fact can be had by a handle that is there.
@@ -164,17 +186,17 @@ pub(crate) fn is_hard(scene: &Scene, carriers: &[usize]) -> bool {
 
 /// Measures policies over a run.
 #[must_use]
-pub fn rolling(scene: &Scene, policies: &[(String, Policy)], with_words: bool) -> Vec<Rolled> {
-    let needs = Needs::of(scene);
+pub fn rolling(scene: &Scene, policies: &[(String, Policy)], facts: Facts, with_words: bool) -> Vec<Rolled> {
+    let needs = Needs::of(scene, facts);
     let steps: Vec<(usize, BTreeSet<Atom>)> = scene
         .run
         .turns
         .iter()
         .enumerate()
         .map(|(number, turn)| {
-            let named = Needs::named(scene, number, with_words);
+            let named = needs.named(scene, number, with_words);
             let facts = named.into_iter().filter(|atom| needs.is_fact_before(*atom, turn.unit)).collect();
-            (turn.unit, scene.interner.without_parts(&facts))
+            (turn.unit, needs.without_parts(scene, facts))
         })
         .collect();
     policies.iter().map(|(_, policy)| roll(scene, &needs, &steps, policy)).collect()
@@ -188,6 +210,7 @@ fn roll(scene: &Scene, needs: &Needs, steps: &[(usize, BTreeSet<Atom>)], policy:
     for (end, needed) in steps {
         let begun = Instant::now();
         let shown = policy(scene, *end, &mut state);
+        rolled.refused += std::mem::take(&mut state.refused);
         rolled.nanos += begun.elapsed().as_nanos();
         rolled.take_sizes(scene, before.as_deref(), &shown);
         rolled.take_least(scene, sent, *end);
@@ -230,6 +253,8 @@ impl Rolled {
         self.hard.merge(other.hard);
         self.hard_far.merge(other.hard_far);
         self.recalled.merge(other.recalled);
+        self.recalls.extend_from_slice(&other.recalls);
+        self.refused += other.refused;
         self.whole_steps.merge(other.whole_steps);
         self.distances.resize(DISTANCE_MAX + 1, 0);
         self.distances.iter_mut().zip(&other.distances).for_each(|(sum, count)| *sum += count);
@@ -265,9 +290,12 @@ impl Rolled {
                 carriers.iter().filter_map(|unit| scene.unit(*unit).result).max().unwrap_or_default();
             let distance = results - newest;
             let (is_far, is_hard) = (distance > FAR, is_hard(scene, &carriers));
-            let ok = prompt.has(&carriers, *atom);
+            let ok = prompt.has(&carriers, *atom, needs.facts);
             self.all.add(ok);
             self.recalled.add(ok || prompt.can_recall(&carriers));
+            if !ok {
+                self.recalls.extend(prompt.recall(&carriers, *atom, end));
+            }
             for (counts, share) in
                 [(is_far, &mut self.far), (is_hard, &mut self.hard), (is_hard && is_far, &mut self.hard_far)]
             {

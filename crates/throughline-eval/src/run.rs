@@ -1,7 +1,8 @@
 //! Whole files measured, on all cores, with a line that says how far it is.
 
+use crate::atoms::Facts;
 use crate::handover::{Handed, handover};
-use crate::policy;
+use crate::policy::{self, Scope};
 use crate::rolling::{Rolled, rolling};
 use crate::scene::Scene;
 use crate::trajectory::{Trajectory, TrajectoryError};
@@ -10,10 +11,14 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is to be measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The budgets, in tokens of calls and results.
     pub budgets: Vec<u64>,
+    /// What the budgets are for, where every step is measured.
+    pub scope: Scope,
+    /// What counts as a fact.
+    pub facts: Facts,
     /// Whether the model's words need facts as well as its arguments.
     pub with_words: bool,
     /// Whether every step is measured.
@@ -75,7 +80,8 @@ pub fn run(
 
 impl Options {
     fn outcome(&self, runs: usize) -> Outcome {
-        let names = |once| policy::all(&self.budgets, once).into_iter().map(|(name, _)| name);
+        let names =
+            |once| policy::all(&self.budgets, Scope::default(), once).into_iter().map(|(name, _)| name);
         let rolling = names(false).filter(|_| self.rolling).map(|name| (name, Rolled::default())).collect();
         let handover = names(true).filter(|_| self.handover).map(|name| (name, Handed::default())).collect();
         Outcome { runs, rolling, handover }
@@ -83,8 +89,9 @@ impl Options {
 
     fn measure(&self, line: &str) -> Result<(Vec<Rolled>, Vec<Handed>), TrajectoryError> {
         let scene = Scene::new(Trajectory::parse(line)?);
-        let rolled = || rolling(&scene, &policy::all(&self.budgets, false), self.with_words);
-        let handed = || handover(&scene, &policy::all(&self.budgets, true), self.with_words);
+        let policies = |scope, once| policy::all(&self.budgets, scope, once);
+        let rolled = || rolling(&scene, &policies(self.scope, false), self.facts, self.with_words);
+        let handed = || handover(&scene, &policies(Scope::Tools, true), self.facts, self.with_words);
         let rolled = if self.rolling { rolled() } else { Vec::new() };
         let handed = if self.handover { handed() } else { Vec::new() };
         Ok((rolled, handed))

@@ -1,6 +1,6 @@
 //! A run with everything that was ever made of it: units as policies show them, each made once.
 
-use crate::atoms::{Atom, Atoms, Interner, contains, leaf_values, walk};
+use crate::atoms::{Atom, Atoms, Facts, Interner, contains, leaf_values, walk};
 use crate::excerpt::{Segment, segments};
 use crate::python::{head, len, tail};
 use crate::trajectory::{Kind, Trajectory, Unit};
@@ -68,7 +68,10 @@ pub struct Scene {
     pub interner: Interner,
     /// Its units as entries of the canonical model.
     pub entries: Vec<Entry>,
+    /// Its ordinary words.
+    words: Interner,
     views: RefCell<HashMap<(usize, Variant), Rc<View>>>,
+    word_views: RefCell<HashMap<(usize, Variant), Atoms>>,
     segments: Vec<OnceCell<Vec<Segment>>>,
 }
 
@@ -78,7 +81,15 @@ impl Scene {
     pub fn new(run: Trajectory) -> Self {
         let segments = run.units.iter().map(|_| OnceCell::new()).collect();
         let entries = crate::throughline::entries(&run.units);
-        Self { run, interner: Interner::default(), entries, views: RefCell::default(), segments }
+        Self {
+            run,
+            interner: Interner::default(),
+            entries,
+            words: Interner::default(),
+            views: RefCell::default(),
+            word_views: RefCell::default(),
+            segments,
+        }
     }
 
     /// Returns a unit.
@@ -99,6 +110,35 @@ impl Scene {
         view
     }
 
+    /// Returns what of a unit counts as facts, as a variant shows it.
+    #[must_use]
+    pub fn facts(&self, unit: usize, variant: &Variant, facts: Facts) -> Atoms {
+        if facts == Facts::Identifiers {
+            return Rc::clone(&self.view(unit, variant).atoms);
+        }
+        let key = (unit, variant.clone());
+        if let Some(words) = self.word_views.borrow().get(&key) {
+            return Rc::clone(words);
+        }
+        let view = self.view(unit, variant);
+        let words = match (&view.text, variant) {
+            (Some(text), _) => self.words.ordinary_words(text),
+            (None, Variant::Mask) if view.tokens < self.full(unit) => Rc::new([]),
+            (None, _) => self.words.ordinary_words(&self.unit(unit).text),
+        };
+        self.word_views.borrow_mut().insert(key, Rc::clone(&words));
+        words
+    }
+
+    /// Returns what of a text counts as facts.
+    #[must_use]
+    pub fn facts_of(&self, text: &str, facts: Facts) -> Atoms {
+        match facts {
+            Facts::Identifiers => self.interner.atoms(text),
+            Facts::Words => self.words.ordinary_words(text),
+        }
+    }
+
     /// Returns what a unit takes as a variant shows it.
     #[must_use]
     pub fn tokens(&self, unit: usize, variant: &Variant) -> u64 {
@@ -109,6 +149,13 @@ impl Scene {
     #[must_use]
     pub fn full(&self, unit: usize) -> u64 {
         self.tokens(unit, &Variant::Full)
+    }
+
+    /// Returns what everything but calls and results takes before `end`.
+    #[must_use]
+    pub fn words_tokens(&self, end: usize) -> u64 {
+        let is_words = |unit: &usize| !matches!(self.unit(*unit).kind, Kind::Call | Kind::Result);
+        (0..end).filter(is_words).map(|unit| self.full(unit)).sum()
     }
 
     /// Returns the segments of a unit.
@@ -136,9 +183,13 @@ impl Scene {
 
     /// Says whether a fact that a unit carries is shown, also with some of what stood around it.
     #[must_use]
-    pub fn is_shown_in_context(&self, unit: usize, variant: &Variant, atom: Atom) -> bool {
+    pub fn is_shown_in_context(&self, unit: usize, variant: &Variant, atom: Atom, facts: Facts) -> bool {
         if *variant == Variant::Full {
             return true;
+        }
+        // A word tells little by what stands beside it.
+        if facts == Facts::Words {
+            return contains(&self.facts(unit, variant, facts), atom);
         }
         let view = self.view(unit, variant);
         let Some(shown) = &view.text else { return contains(&view.atoms, atom) };
@@ -184,6 +235,9 @@ impl Scene {
                 let atoms = self.interner.atoms(&leaf_values(shown));
                 let tokens = count(name) + count(shown) + 8;
                 View { tokens, atoms, text: Some(Rc::clone(shown)) }
+            }
+            (Kind::System | Kind::User | Kind::Assistant, Variant::Shown(shown)) => {
+                view(count(shown) + 5, shown.to_string())
             }
             (Kind::Result, Variant::Mask) => self.masked(unit),
             (

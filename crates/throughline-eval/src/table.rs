@@ -31,70 +31,95 @@ pub fn markdown(name: &str, outcome: &Outcome, with_words: bool) -> String {
     out
 }
 
-/// The policies of the overview, and what they are called there.
-const HANDED: [(&str, &str); 6] = [
-    ("drop-oldest", "drop oldest"),
-    ("fair head+tail", "fair head and tail"),
-    ("mask-oldest", "mask oldest"),
-    ("dedup+skim+args", "dedup, excerpts"),
-    ("dedup+linededup+skim+args", "with line dedup"),
-    ("throughline", "Throughline"),
+/// The policies that Throughline is compared with in the overview.
+const OTHERS: [&str; 6] = [
+    "drop-oldest",
+    "fair head+tail",
+    "mask-oldest",
+    "clear_tool_uses k=3",
+    "ladder+digest",
+    "dedup+skim+args",
 ];
-const ROLLED: [&str; 4] = ["drop-oldest", "mask-oldest", "dedup+skim+args", "throughline"];
 
-/// Returns the two tables of `docs/compaction.md`: hard facts with what stood around them at handovers, for each
-/// budget, and over all steps the needed facts and the cost. The best of a row, and its equals, are in bold.
-#[must_use]
-pub fn overview(outcomes: &[(String, Outcome)], budgets: &[u64]) -> String {
-    let named: Vec<&str> = HANDED.iter().map(|(_, name)| *name).collect();
-    let mut out = format!("| runs | budget | {} | and recall |\n", named.join(" | "));
-    out += &format!("|---|---|{}---|\n", "---|".repeat(HANDED.len()));
-    for (name, outcome) in outcomes {
-        for (at, budget) in budgets.iter().enumerate() {
-            let of = |policy: &str| handed_of(outcome, &format!("{policy} @{budget}"));
-            let facts = of("throughline").hard.of;
-            let label = format!("{name} ({} runs, {facts} facts)", outcome.runs);
-            let kept: Vec<u64> = HANDED.iter().map(|(policy, _)| of(policy).hard_in_context.ok).collect();
-            let best = kept.iter().max().copied().unwrap_or_default();
-            let cell = |kept: &u64| {
-                let percent = percent(*kept, facts);
-                if *kept == best { format!("**{percent}**") } else { percent }
-            };
-            let cells: Vec<String> = kept.iter().map(cell).collect();
-            let label = if at == 0 { label.as_str() } else { "" };
-            let recalled = share(of("throughline").hard_recalled);
-            out += &format!("| {label} | {budget} | {} | {recalled} |\n", cells.join(" | "));
-        }
-    }
-    out + "\n" + &overview_of_steps(outcomes, budgets)
+/// What was counted over some runs, with identifiers and with ordinary words as facts.
+#[derive(Debug, Default)]
+pub struct Overview {
+    /// The name of the runs.
+    pub name: String,
+    /// With identifiers.
+    pub identifiers: Outcome,
+    /// With words.
+    pub words: Outcome,
 }
 
-fn overview_of_steps(outcomes: &[(String, Outcome)], budgets: &[u64]) -> String {
-    let named = HANDED.iter().filter(|(policy, _)| ROLLED.contains(policy)).map(|(_, name)| *name);
-    let named: Vec<&str> = named.collect();
-    let mut out = format!("| runs | budget | {} | and recall | prefix | least cost |\n", named.join(" | "));
-    out += &format!("|---|---|{}---|---|---|\n", "---|".repeat(ROLLED.len()));
-    for (name, outcome) in outcomes {
-        let base = rolled_of(outcome, "keep-all");
+/// Returns the table of `docs/compaction.md`. In each column Throughline's figure, and the best of the others behind it.
+#[must_use]
+pub fn overview(all: &[Overview], budgets: &[u64]) -> String {
+    let mut out = String::from(
+        "| runs | budget | identifiers | words | needed | far | prefix | cost | recall | refused |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for of in all {
         for (at, budget) in budgets.iter().enumerate() {
-            let of = |policy: &str| rolled_of(outcome, &format!("{policy} @{budget}"));
-            let cell = |policy: &&str| {
-                let rolled = of(policy);
-                format!("{} / {}", share(rolled.all), percent_of(rolled.cost(), base.cost()))
-            };
-            let cells: Vec<String> = ROLLED.iter().map(cell).collect();
-            let ours = of("throughline");
-            let label = if at == 0 { name.as_str() } else { "" };
-            out += &format!(
-                "| {label} | {budget} | {} | {} | {} | {} |\n",
-                cells.join(" | "),
-                share(ours.recalled),
-                percent(ours.prefix, ours.followed),
-                percent_of(base.least_cost(), base.cost()),
-            );
+            let label = if at == 0 { of.label() } else { String::new() };
+            let cells = of.cells(*budget);
+            out += &format!("| {label} | {budget} | {} |\n", cells.join(" | "));
         }
     }
     out
+}
+
+impl Overview {
+    fn label(&self) -> String {
+        let facts = self.identifiers.handover.first().map_or(0, |(_, handed)| handed.hard.of);
+        let words = self.words.handover.first().map_or(0, |(_, handed)| handed.hard.of);
+        format!("{} ({} runs, {facts} identifiers, {words} words)", self.name, self.identifiers.runs)
+    }
+
+    fn cells(&self, budget: u64) -> Vec<String> {
+        let name = |policy: &str| format!("{policy} @{budget}");
+        let handed = |outcome: &Outcome| {
+            let kept = |policy: &str| ratio(handed_of(outcome, &name(policy)).hard_in_context);
+            beside_best(kept("throughline"), OTHERS.iter().map(|policy| kept(policy)), f64::max)
+        };
+        let rolled = |policy: &str| rolled_of(&self.identifiers, &name(policy));
+        let ours = rolled("throughline");
+        let kept = |share: fn(&Rolled) -> Share| {
+            let others = OTHERS.iter().map(|policy| ratio(share(&rolled(policy))));
+            beside_best(ratio(share(&ours)), others, f64::max)
+        };
+        let all = rolled_of(&self.identifiers, "keep-all").cost();
+        let cost = |policy: &str| 100.0 * rolled(policy).cost() / all;
+        vec![
+            handed(&self.identifiers),
+            handed(&self.words),
+            kept(|rolled| rolled.hard),
+            kept(|rolled| rolled.hard_far),
+            percent(ours.prefix, ours.followed),
+            beside_best(cost("throughline"), OTHERS.iter().map(|policy| cost(policy)), f64::min),
+            recall_price(&ours.recalls),
+            ours.refused.to_string(),
+        ]
+    }
+}
+
+/// Returns a share in hundredths.
+fn ratio(share: Share) -> f64 {
+    100.0 * float(share.ok) / float(share.of.max(1))
+}
+
+fn beside_best(ours: f64, others: impl Iterator<Item = f64>, better: fn(f64, f64) -> f64) -> String {
+    let best = others.reduce(better).unwrap_or_default();
+    format!("{ours:.1} ({best:.1})")
+}
+
+/// Returns what half of the recalls took at most, and how many brought the fact that was looked for.
+fn recall_price(recalls: &[(u64, bool)]) -> String {
+    let mut tokens: Vec<u64> = recalls.iter().map(|(tokens, _)| *tokens).collect();
+    tokens.sort_unstable();
+    let Some(median) = tokens.get(tokens.len() / 2) else { return "-".to_owned() };
+    let brought = recalls.iter().filter(|(_, brought)| *brought).count();
+    format!("{median} ({} %)", 100 * brought / recalls.len().max(1))
 }
 
 fn handed_of(outcome: &Outcome, policy: &str) -> Handed {

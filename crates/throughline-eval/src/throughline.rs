@@ -5,11 +5,15 @@ use crate::scene::{Scene, Shown, Variant, count};
 use crate::trajectory::{Kind, Unit};
 use std::collections::BTreeSet;
 use throughline_core::plan::{
-    Budget, Decision, HandleRange, Measured, Plan, Planner, Policy, Tokens, ToolRules, find_range,
+    Budget, Decision, Found, HandleRange, Measured, Plan, Planner, Policy, Tokens, ToolRules, Wanted,
+    find_range, recollect,
 };
 use throughline_core::{
-    Call, Entry, Input, Kind as EntryKind, Outcome, Part, Report, Return, Role, joined_text,
+    Call, Entry, Input, Kind as EntryKind, Ledger, Outcome, Part, Report, Return, Role, joined_text,
 };
+
+/// What the declaration of `recall` takes.
+const RECALL_TOKENS: u64 = 150;
 
 /// The word that a handle stands behind.
 const HANDLE_MARK: &str = "recall ";
@@ -44,20 +48,25 @@ fn entry(unit: &Unit) -> Entry {
 }
 
 /// Returns what Throughline shows.
+///
+/// The budget is for the whole prompt, and the tool `recall` is charged to it.
 pub fn show(scene: &Scene, end: usize, state: &mut State, budget: u64, once: bool) -> Vec<Shown> {
     let entries = &scene.entries[..end];
     let sizes: Vec<Tokens> = (0..end).map(|unit| Tokens(scene.full(unit))).collect();
-    let history = Measured { entries, sizes: &sizes, besides: Tokens(0) };
-    // The others count everything against their budget, so here it is a limit of the prompt: a threshold for calls
-    // and results would leave alone what the model has not seen yet.
+    // What fits without the tool is sent without it.
+    let fits = sizes.iter().copied().sum::<Tokens>() <= Tokens(budget);
+    let besides = Tokens(if fits { 0 } else { RECALL_TOKENS });
+    let history = Measured { entries, sizes: &sizes, besides };
     let is_other = |unit: &usize| !matches!(scene.unit(*unit).kind, Kind::Call | Kind::Result);
-    let others: Tokens = (0..end).filter(is_other).map(|unit| sizes[unit]).sum();
-    let prompt = Some(others + Tokens(budget));
+    let prompt = Some(Tokens(budget));
     let budget = Budget { prompt, tool_history: None, policy: Policy::Default, ..Budget::default() };
     let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &count, recall: true };
     let plan = if once { planner.hand_over(history) } else { planner.plan(history, &state.decisions) };
     // Without a plan nothing would be sent at all.
-    let Ok(plan) = plan else { return (0..end).filter(is_other).map(|unit| (unit, Variant::Full)).collect() };
+    let Ok(plan) = plan else {
+        state.refused += 1;
+        return (0..end).filter(is_other).map(|unit| (unit, Variant::Full)).collect();
+    };
     let shown = shown(scene, end, &plan);
     state.decisions = plan.decisions;
     shown
@@ -84,11 +93,22 @@ fn shown(scene: &Scene, end: usize, plan: &Plan) -> Vec<Shown> {
                 Variant::Shown(joined_text(&returned.parts).as_str().into())
             }
             (Some(_), EntryKind::Called(call)) => Variant::Shown(call.input.text().as_str().into()),
+            (Some(_), EntryKind::Said(said)) => Variant::Shown(joined_text(&said.parts).as_str().into()),
             _ => Variant::Full,
         };
         shown.push((unit, variant));
     }
     shown
+}
+
+/// Returns what a recall of a unit gives back that looks for `name`.
+pub fn recollected(scene: &Scene, end: usize, unit: usize, name: &str) -> Option<String> {
+    let entries = &scene.entries[..end];
+    let ledger = Ledger::of(entries);
+    let pair = ledger.pair_of(unit)?;
+    let found = Found { call: Some(pair.call), result: pair.result };
+    let wanted = Wanted { words: Wanted::words_of(name), ..Wanted::default() };
+    recollect(found, entries, &wanted).ok().map(|parts| joined_text(&parts).to_string())
 }
 
 /// Returns the units that handles in a prompt lead to, found as `recall` finds them.

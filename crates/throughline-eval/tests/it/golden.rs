@@ -11,7 +11,7 @@ const RUNS: &str = include_str!("bakery.jsonl");
 const EXPECTED: &str = include_str!("bakery.expected.jsonl");
 
 fn counted() -> Value {
-    let options = Options { budgets: vec![500, 1500], with_words: false, rolling: true, handover: true };
+    let options = Options { budgets: vec![500, 1500], rolling: true, handover: true, ..Options::default() };
     let lines: Vec<&str> = RUNS.lines().collect();
     table::json(&run(&lines, &options, &|_| ()).expect("the runs can be read"))
 }
@@ -45,7 +45,7 @@ fn throughline_keeps_to_the_budget_and_hands_over_what_can_be_had_back() {
 
 #[test]
 fn a_line_that_is_no_run_is_named() {
-    let options = Options { budgets: vec![], with_words: false, rolling: true, handover: false };
+    let options = Options { budgets: vec![], rolling: true, handover: false, ..Options::default() };
     let error = run(&[RUNS.lines().next().unwrap(), "{}"], &options, &|_| ()).unwrap_err();
     assert_eq!(error.to_string(), "line 2: no messages");
 }

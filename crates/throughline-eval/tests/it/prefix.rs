@@ -37,7 +37,7 @@ fn session() -> String {
 
 #[test]
 fn at_least_95_of_100_prompt_tokens_are_a_stable_prefix() {
-    let options = Options { budgets: vec![16_000], with_words: false, rolling: true, handover: false };
+    let options = Options { budgets: vec![16_000], rolling: true, handover: false, ..Options::default() };
     let session = session();
     let counted = table::json(&run(&[session.as_str()], &options, &|_| ()).expect("the run can be read"));
     let all = counted["rolling"]["keep-all"]["tok_tool"].as_u64().unwrap();
