@@ -90,7 +90,8 @@ async fn what_was_taken_out_is_not_brought_back_by_recall() {
     ]});
     let mut later = Room::new("later", Dialect::Chat);
     later.options.script = Some(Script::parse(&turns.to_string()).unwrap());
-    let house = house(&kept, vec![Room::new("first", Dialect::Messages), later], SECRETS).await;
+    let lines = format!("{SECRETS}\n[handover]\nmax_result_chars = 2000\n");
+    let house = house(&kept, vec![Room::new("first", Dialect::Messages), later], &lines).await;
     let mut client = Client::new(&house.url, Dialect::Messages);
     client.say("Please read the file notes.txt");
     let call = client.ask("first").await.calls(Dialect::Messages).remove(0);

@@ -114,8 +114,6 @@ const OTHERWISE_WRONG: &[(u16, &str, &str, &str)] = &[
     (400, "model_not_found", "model", "The model `x` does not exist"),
     (400, "", "", "Your credit balance is too low to use tool_use; invalid"),
     (400, "", "", "Invalid API key"),
-    (400, "", "", "Bad Request"),
-    (400, "", "", ""),
     // the right words under the wrong status
     (401, "", "", "Invalid input"),
     (404, "", "", "Unknown item type function_call"),
