@@ -19,7 +19,10 @@ const LARGE_BYTES: usize = 256 * 1024;
 /// Answers a request, wherever that holds up nobody.
 pub async fn answer(gateway: &Arc<Gateway>, incoming: Incoming) -> Response {
     let (gateway, dialect, bytes) = (Arc::clone(gateway), incoming.dialect, incoming.body.len());
-    let answered = unhindered(bytes, async move { super::answer(&gateway, incoming).await }).await;
+    // On the heap: its state is large, and each future around it would hold, and move, a copy of all of it. Together they
+    // took more than the stack of a thread has.
+    let work = Box::pin(async move { super::answer(&gateway, incoming).await });
+    let answered = unhindered(bytes, work).await;
     answered.unwrap_or_else(|failure| reject(dialect, &failure))
 }
 
