@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::MissedTickBehavior;
 
 /// The most requests that one HTTP/2 connection may have under way.
 const STREAMS_MAX: u32 = 128;
@@ -158,9 +159,12 @@ impl Accepted {
         let patience = patience(&limits);
         let every = patience.head.min(patience.idle).min(patience.write) / 4;
         let mut looks = tokio::time::interval(every.clamp(LOOK_EVERY_MIN, LOOK_EVERY_MAX));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_stopping = false;
         loop {
             tokio::select! {
+                // What the connection can do now it does before it is judged: on a busy machine both may be late.
+                biased;
                 ended = served.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!(%peer, error, "a connection ended badly");
