@@ -17,6 +17,9 @@ use tokio::sync::Notify;
 /// An address other than this machine's may hold this part of all connections.
 const SHARE_OF_AN_ADDRESS: usize = 2;
 
+/// How often what is read is there until somebody takes it up: as it was read, and as the message that it becomes.
+const COPIES_WHILE_READ: usize = 2;
+
 /// The connections that are open.
 #[derive(Debug, Default)]
 pub struct Connections {
@@ -192,7 +195,7 @@ impl Connection {
     /// Gives memory back that was reserved for what was read.
     pub fn release(&self, bytes: usize) {
         if let Some(reservation) = &mut *self.meter_of() {
-            let rest = reservation.bytes().saturating_sub(bytes);
+            let rest = reservation.bytes().saturating_sub(bytes * COPIES_WHILE_READ);
             // To give something back needs no room.
             let _ = reservation.resize(rest);
         }
@@ -200,7 +203,7 @@ impl Connection {
 
     fn reserve_read(&self, bytes: usize) -> Result<(), NoRoom> {
         match &mut *self.meter_of() {
-            Some(reservation) => reservation.resize(reservation.bytes() + bytes),
+            Some(reservation) => reservation.resize(reservation.bytes() + bytes * COPIES_WHILE_READ),
             None => Ok(()),
         }
     }

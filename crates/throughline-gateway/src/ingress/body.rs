@@ -145,7 +145,9 @@ fn unpack(
         if unpacked.len() + read > limit {
             return Err(Unreceived::too_large(limit));
         }
-        reserve(reservation, packed.len() + unpacked.len() + read)?;
+        // All that the exchange will take, and not only what is there: many that unpack at the same time would otherwise
+        // fill the memory before the first of them is refused.
+        reserve(reservation, exchange_bytes(unpacked.len() + read, 0))?;
         unpacked.extend_from_slice(&piece[..read]);
     }
 }
@@ -264,9 +266,9 @@ mod tests {
     fn what_unpacks_to_more_than_there_is_memory_for_is_refused_on_the_way() {
         let bomb = zstd::encode_all(&vec![b'a'; 700_000][..], 19).unwrap();
         assert!(bomb.len() < 200, "{}", bomb.len());
-        let budget = Arc::new(MemoryBudget::new(1 << 20));
+        let budget = Arc::new(MemoryBudget::new(exchange_bytes(1_000_000, 0)));
         let mut others = budget.reserve();
-        others.resize(300_000).unwrap();
+        others.resize(exchange_bytes(100_000, 0)).unwrap();
         let mut reservation = budget.reserve();
         let refused = unpack(Packing::Zstd, &bomb, 700_000, &mut reservation).unwrap_err();
         assert_eq!((refused.reason, refused.failure.kind), (Refusal::Memory, FailureKind::Overloaded));
