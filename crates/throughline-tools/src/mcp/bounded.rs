@@ -34,6 +34,7 @@ impl Meter {
     /// Notes that a call begins.
     pub(super) fn begin_call(&self) {
         self.since_call.store(0, Ordering::Relaxed);
+        self.excess.store(0, Ordering::Relaxed);
     }
 
     /// Returns why the server is not listened to any more.
@@ -45,7 +46,8 @@ impl Meter {
         }
     }
 
-    fn fail(&self, excess: Excess) -> io::Error {
+    /// Notes what the server did wrong, and returns it as an error of reading.
+    pub(super) fn fail(&self, excess: Excess) -> io::Error {
         let number = match excess {
             Excess::Message => 1,
             Excess::Flood => 2,

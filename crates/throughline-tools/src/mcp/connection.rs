@@ -87,7 +87,8 @@ impl Connection {
                 (client.serve_with_lifecycle((output, input), lifecycle()).await, Some(process))
             }
             ServerTransport::Http { url, headers } => {
-                let sender = BoundedClient::new().map_err(|error| failed(error.to_string()))?;
+                let sender =
+                    BoundedClient::new(Arc::clone(&meter)).map_err(|error| failed(error.to_string()))?;
                 let config = http_config(settings, url, headers)?;
                 let transport = StreamableHttpClientTransport::with_client(sender, config);
                 (client.serve_with_lifecycle(transport, lifecycle()).await, None)

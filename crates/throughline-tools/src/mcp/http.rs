@@ -2,6 +2,7 @@
 //!
 //! Sending is ours for that reason alone; the rest is the library's.
 
+use super::bounded::{Excess, Meter};
 use super::connection::MCP_MESSAGE_BYTES_MAX;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -30,17 +31,17 @@ type HttpError = StreamableHttpError<reqwest::Error>;
 
 /// A client that reads bounded answers.
 #[derive(Clone, Debug)]
-pub(super) struct BoundedClient(reqwest::Client);
-
-/// An answer that is larger than any that is taken.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer has more than {MCP_MESSAGE_BYTES_MAX} bytes")]
-struct TooLarge;
+pub(super) struct BoundedClient {
+    client: reqwest::Client,
+    /// Where an answer that is too large is noted. What the library makes of it depends on whether it hears of the error or
+    /// of the closed stream first.
+    meter: Arc<Meter>,
+}
 
 impl BoundedClient {
     /// Returns a client that goes nowhere but to the address that was configured: credentials are sent with every
     /// message.
-    pub(super) fn new() -> Result<Self, reqwest::Error> {
+    pub(super) fn new(meter: Arc<Meter>) -> Result<Self, reqwest::Error> {
         let stays = reqwest::redirect::Policy::custom(|attempt| {
             let keeps_body =
                 matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
@@ -51,7 +52,7 @@ impl BoundedClient {
         });
         // A connection whose last answer was not read to its end is not used again.
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).redirect(stays).build()?;
-        Ok(Self(client))
+        Ok(Self { client, meter })
     }
 }
 
@@ -66,7 +67,7 @@ impl StreamableHttpClient for BoundedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let mut request = self.0.post(uri.as_ref()).header(header::ACCEPT, format!("{EVENTS}, {JSON}"));
+        let mut request = self.client.post(uri.as_ref()).header(header::ACCEPT, format!("{EVENTS}, {JSON}"));
         if let Some(token) = auth_header {
             request = request.bearer_auth(token);
         }
@@ -88,7 +89,7 @@ impl StreamableHttpClient for BoundedClient {
         if !status.is_success() {
             return refused(response, &message, has_session).await;
         }
-        answered(response, &message).await
+        answered(response, &message, &self.meter).await
     }
 
     async fn delete_session(
@@ -98,7 +99,7 @@ impl StreamableHttpClient for BoundedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpError> {
-        self.0.delete_session(uri, session_id, auth_header, custom_headers).await
+        self.client.delete_session(uri, session_id, auth_header, custom_headers).await
     }
 
     async fn get_stream(
@@ -109,7 +110,7 @@ impl StreamableHttpClient for BoundedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
-        let (client, limit) = (&self.0, MCP_MESSAGE_BYTES_MAX);
+        let (client, limit) = (&self.client, MCP_MESSAGE_BYTES_MAX);
         client
             .get_stream_with_max_sse_event_size(
                 uri,
@@ -139,6 +140,7 @@ impl StreamableHttpClient for BoundedClient {
 async fn answered(
     response: reqwest::Response,
     message: &ClientJsonRpcMessage,
+    meter: &Arc<Meter>,
 ) -> Result<StreamableHttpPostResponse, HttpError> {
     let awaits_nothing = !matches!(message, ClientJsonRpcMessage::Request(_));
     let session = response.headers().get(SESSION).and_then(|it| it.to_str().ok()).map(ToOwned::to_owned);
@@ -146,11 +148,12 @@ async fn answered(
     let content_type = content_type.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
     match content_type.as_deref() {
         Some(kind) if kind.starts_with(EVENTS) => {
-            let events = SseStream::from_bytes_stream(bounded(response)).boxed();
+            let events = SseStream::from_bytes_stream(bounded(response, Arc::clone(meter))).boxed();
             Ok(StreamableHttpPostResponse::Sse(events, session))
         }
         Some(kind) if kind.starts_with(JSON) => {
-            let body = taken(response, MCP_MESSAGE_BYTES_MAX).await?.ok_or_else(|| unexpected(&TooLarge))?;
+            let body = taken(response, MCP_MESSAGE_BYTES_MAX).await?;
+            let body = body.ok_or_else(|| unexpected(&meter.fail(Excess::Message)))?;
             match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
                 Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
                 Err(_) if awaits_nothing => Ok(StreamableHttpPostResponse::Accepted),
@@ -211,12 +214,13 @@ async fn taken(mut response: reqwest::Response, limit: usize) -> Result<Option<V
 /// Returns the bytes of a stream up to where it becomes too large.
 fn bounded(
     response: reqwest::Response,
+    meter: Arc<Meter>,
 ) -> impl futures_util::Stream<Item = Result<tokio_util::bytes::Bytes, std::io::Error>> + Send + 'static {
     let mut came = 0_usize;
     response.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(std::io::Error::other)?;
         came = came.saturating_add(chunk.len());
-        if came > MCP_MESSAGE_BYTES_MAX { Err(std::io::Error::other(TooLarge)) } else { Ok(chunk) }
+        if came > MCP_MESSAGE_BYTES_MAX { Err(meter.fail(Excess::Message)) } else { Ok(chunk) }
     })
 }
 
