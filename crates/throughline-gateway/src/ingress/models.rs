@@ -2,6 +2,7 @@
 
 use super::Ingress;
 use crate::capability::CAPABILITIES_HEADER;
+use crate::config::{FactSource, ModelFacts};
 use crate::exchange::clients::is_codex;
 use crate::gateway::Setup;
 use crate::ingress::reject::{own, reject};
@@ -10,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, header};
 use std::collections::BTreeMap;
 use throughline_core::{Dialect, FailureKind};
+use throughline_models::Traits;
 use throughline_wire::json::Writer;
 
 /// Lists all models.
@@ -23,7 +25,7 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
     }
     writer.key("data");
     writer.begin_array();
-    models.iter().for_each(|(name, window)| write(&mut writer, dialect, name, *window));
+    models.iter().for_each(|(name, offer)| write(&mut writer, dialect, name, *offer));
     writer.end_array();
     if is_codex(request.headers()) {
         // Codex looks for its own catalogue; an empty one leaves it with what it knows itself.
@@ -42,12 +44,12 @@ pub async fn list(State(ingress): State<Ingress>, request: Request) -> Response 
 pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>, request: Request) -> Response {
     let dialect = dialect_of(request.headers());
     let models = models(&ingress.gateway.setup());
-    let Some(window) = models.get(&id) else {
+    let Some(offer) = models.get(&id) else {
         let message = format!("no backend lists a model called `{id}`");
         return reject(dialect, &own(FailureKind::NotFound, "throughline_no_such_model", message));
     };
     let mut writer = Writer::new();
-    write(&mut writer, dialect, &id, *window);
+    write(&mut writer, dialect, &id, *offer);
     json(writer)
 }
 
@@ -56,9 +58,48 @@ pub fn dialect_of(headers: &HeaderMap) -> Dialect {
     if headers.contains_key("anthropic-version") { Dialect::Messages } else { Dialect::Chat }
 }
 
-/// Returns the models that a client may ask for, with their windows where those are known: each one under its own
-/// name, and under its backend.
-fn models(setup: &Setup) -> BTreeMap<String, Option<u64>> {
+/// What is said of a model, as far as it is known.
+#[derive(Clone, Copy)]
+struct Offer {
+    window: Option<u64>,
+    max_output: Option<u64>,
+    takes_tools: Option<bool>,
+    takes_images: Option<bool>,
+}
+
+impl Offer {
+    fn from_facts(facts: &ModelFacts) -> Self {
+        // A family says what its models have in common: that it does not mention something means nothing.
+        let can = |trait_of: fn(&Traits) -> bool| {
+            let traits = facts.traits.as_ref()?;
+            let has = trait_of(&traits.value);
+            (has || traits.source == FactSource::Catalogue).then_some(has)
+        };
+        Self {
+            window: facts.context_window.as_ref().map(|window| window.value),
+            max_output: facts.max_output.as_ref().map(|output| output.value),
+            takes_tools: can(|traits| traits.takes_tools),
+            takes_images: can(|traits| traits.takes_images),
+        }
+    }
+
+    /// Returns what holds whichever of two backends answers.
+    fn of_both(self, other: Self) -> Self {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Self {
+            window: least(self.window, other.window),
+            max_output: least(self.max_output, other.max_output),
+            takes_tools: least(self.takes_tools, other.takes_tools),
+            takes_images: least(self.takes_images, other.takes_images),
+        }
+    }
+}
+
+/// Returns the models that a client may ask for, with what is known of them: each one under its own name, and under its
+/// backend.
+fn models(setup: &Setup) -> BTreeMap<String, Offer> {
     let mut models = BTreeMap::new();
     let listings = setup.listings();
     for backend in &setup.config.backends {
@@ -68,25 +109,28 @@ fn models(setup: &Setup) -> BTreeMap<String, Option<u64>> {
         let listed = listings.get(&backend.name).into_iter().flatten();
         let own = backend.default_model.iter().chain(listed).map(|model| (model, model));
         for (model, sent) in own.chain(mapped) {
-            let window = backend.model_facts(sent).context_window.map(|window| window.value);
-            models.insert(format!("{}/{model}", backend.name), window);
+            let offer = Offer::from_facts(&backend.model_facts(sent));
+            models.insert(format!("{}/{model}", backend.name), offer);
             // Several backends may answer to the bare name: what fits the smallest window fits them all.
-            let shared = models.entry(model.to_string()).or_insert(window);
-            *shared = (*shared).into_iter().chain(window).min();
+            let shared = models.entry(model.to_string()).or_insert(offer);
+            *shared = shared.of_both(offer);
         }
     }
     models
 }
 
-fn write(writer: &mut Writer, dialect: Dialect, name: &str, window: Option<u64>) {
+fn write(writer: &mut Writer, dialect: Dialect, name: &str, offer: Offer) {
     writer.begin_object();
     if dialect == Dialect::Messages {
         writer.field_str("type", "model");
         writer.field_str("id", name);
         writer.field_str("display_name", name);
         writer.field_str("created_at", "1970-01-01T00:00:00Z");
-        if let Some(window) = window {
+        if let Some(window) = offer.window {
             writer.field_uint("max_input_tokens", window);
+        }
+        if let Some(max_output) = offer.max_output {
+            writer.field_uint("max_tokens", max_output);
         }
     } else {
         writer.field_str("id", name);
@@ -94,9 +138,28 @@ fn write(writer: &mut Writer, dialect: Dialect, name: &str, window: Option<u64>)
         writer.field_uint("created", 0);
         writer.field_str("owned_by", "throughline");
         // OpenRouter and vLLM's followers say it one way, Groq and its followers the other.
-        if let Some(window) = window {
+        if let Some(window) = offer.window {
             writer.field_uint("context_length", window);
             writer.field_uint("context_window", window);
+        }
+        if let Some(max_output) = offer.max_output {
+            writer.field_uint("max_output_tokens", max_output);
+        }
+        write_capabilities(writer, offer);
+    }
+    writer.end_object();
+}
+
+/// Writes what a model takes, as Mistral's list does.
+fn write_capabilities(writer: &mut Writer, offer: Offer) {
+    if offer.takes_tools.is_none() && offer.takes_images.is_none() {
+        return;
+    }
+    writer.key("capabilities");
+    writer.begin_object();
+    for (name, can) in [("function_calling", offer.takes_tools), ("vision", offer.takes_images)] {
+        if let Some(can) = can {
+            writer.field_bool(name, can);
         }
     }
     writer.end_object();

@@ -71,6 +71,22 @@ async fn a_model_is_offered_with_its_window() {
 }
 
 #[tokio::test]
+async fn a_model_is_offered_with_what_it_takes() {
+    let house = House::new(vec![listing("one", &["gpt-4.1", "gpt-3.5-turbo", "mystery"])]).await;
+    ask_who_is_due(&house.gateway).await;
+    let one = async |name: &str| get(&house, &format!("/v1/models/{name}")).await;
+    let seeing = one("gpt-4.1").await;
+    assert_eq!(seeing["max_output_tokens"], 32_768);
+    assert_eq!(seeing["capabilities"], json!({"function_calling": true, "vision": true}));
+    let blind = one("one%2Fgpt-3.5-turbo").await;
+    assert_eq!(blind["max_output_tokens"], 4_096);
+    assert_eq!(blind["capabilities"], json!({"function_calling": true, "vision": false}));
+    let unknown = one("mystery").await;
+    assert_eq!((unknown.get("capabilities"), unknown.get("max_output_tokens")), (None, None));
+    house.stop().await;
+}
+
+#[tokio::test]
 async fn nobody_is_asked_twice_in_a_row() {
     let mut closed = listing("closed", &[]);
     closed.options.key = Some("secret".to_owned());
