@@ -6,6 +6,8 @@ export interface ListedModel {
   id: string;
   context_length?: number | null;
   max_output_tokens?: number | null;
+  /** What it takes, where that is known. */
+  capabilities?: { function_calling?: boolean; vision?: boolean };
 }
 
 export interface Backend {

@@ -53,7 +53,9 @@ export function activeModel({ active, switched, backends }: Backends): { backend
 
 function describe(id: string, name: string, backend: string, limits: Partial<ListedModel>, family = name): Model {
   const window = limits.context_length ?? UNKNOWN_WINDOW;
-  const maxOutputTokens = limits.max_output_tokens ?? Math.min(USUAL_OUTPUT, Math.floor(window / 4));
+  const usual = Math.min(USUAL_OUTPUT, Math.floor(window / 4));
+  // Some models may fill their whole window with an answer; a prompt has to fit as well.
+  const maxOutputTokens = Math.min(limits.max_output_tokens ?? usual, Math.floor(window / 2));
   return {
     id,
     name,
@@ -64,8 +66,11 @@ function describe(id: string, name: string, backend: string, limits: Partial<Lis
     // Hosts take what their tools need off this themselves; taking it off here too would compact too early.
     maxInputTokens: Math.max(1, window - maxOutputTokens),
     maxOutputTokens,
-    // The gateway puts into words what a backend cannot be shown.
-    capabilities: { toolCalling: true, imageInput: true },
+    // Of a model that nobody knows the best is supposed: the gateway puts into words what a backend cannot be shown.
+    capabilities: {
+      toolCalling: limits.capabilities?.function_calling ?? true,
+      imageInput: limits.capabilities?.vision ?? true,
+    },
   };
 }
 

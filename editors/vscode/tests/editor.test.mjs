@@ -1,7 +1,7 @@
 /** The extension in a real VS Code, over simulated backends of all three dialects. */
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
@@ -109,6 +109,12 @@ const READ = {
 };
 const CALLS = 30;
 
+/** Calls the tool as a model's call of it is run. */
+const invokeRecall = async (vscode, input) => {
+  const result = await vscode.lm.invokeTool("throughline_recall", { input, toolInvocationToken: undefined });
+  return result.content.map((part) => part.value).join("");
+};
+
 test("models come from the gateway, with their limits, and follow it", async () => {
   const [active, ...others] = await models();
   assert.deepEqual(
@@ -208,14 +214,29 @@ test("30 tool calls keep every pair, in order, through two switches and a compac
   const { conversations } = await stack.api("/api/conversations");
   const ours = conversations.filter(({ id }) => id === "vscode-thirty");
   assert.equal(ours.length, 1);
-  const recalled = await editor.run(
-    async (vscode, input) => {
-      const result = await vscode.lm.invokeTool("throughline_recall", { input, toolInvocationToken: undefined });
-      return result.content.map((part) => part.value).join("");
-    },
-    { query: "number 7 jumps" },
-  );
+  const recalled = await editor.run(invokeRecall, { query: "number 7 jumps" });
   assert.ok(recalled.includes(content(7)), recalled);
+
+  // It has back what the host took from it, call by call, judged by what the backend was sent.
+  const offered = await editor.run((vscode) => vscode.lm.tools.find(({ name }) => name === "throughline_recall"));
+  const recalls = [{ call: offered.name, until: CALLS, arguments: { query: "number {n} jumps", limit: 1 } }];
+  await stack.simulate("beta", { rules: recalls });
+  await stack.switchAll("beta");
+  let goesOn = [
+    [SYSTEM, "You read manuscripts."],
+    [USER, "<conversation-summary>All was read.</conversation-summary>"],
+  ];
+  for (;;) {
+    const answer = await ask({ messages: goesOn, tools: [offered], options, keep: "compacted" });
+    if (answer.calls.length === 0) break;
+    const [{ callId, input }] = answer.calls;
+    const found = await editor.run(invokeRecall, input);
+    goesOn = [[USER, { result: callId, content: [found] }]];
+  }
+  const sent = pairsOf("messages", (await stack.recorded("beta")).at(-1).request);
+  assert.equal(sent.length, CALLS);
+  for (const [index, [, , text]] of sent.entries())
+    assert.ok(text.includes(expected[index][2]), `recall ${index}: ${text}`);
 });
 
 test("pictures, data and what the host adds for itself", async () => {
@@ -328,6 +349,34 @@ test("the gateway is started from the editor", async () => {
   await until("our models", async () => (await models())[0].family === "sim-alpha");
 });
 
+/** Types into the box that a command shows. */
+async function type(command, words) {
+  const done = editor.command(command);
+  const input = page.locator(".quick-input-widget input").first();
+  await input.waitFor();
+  await input.fill(words);
+  await page.keyboard.press("Enter");
+  await done;
+}
+
+test("a gateway that asks for a key gets it from the editor's secret store", async () => {
+  const open = readFileSync(stack.config, "utf8");
+  await stack.stop("serve");
+  writeFileSync(stack.config, `auth.keys = ["sesame-4711"]\n${open}`);
+  await stack.serve();
+  const locked = await ask({ messages: [[USER, "Hello"]] }).then(assert.fail, (error) => error);
+  assert.equal(locked.code, "NoPermissions");
+  assert.match(locked.message, /Run "Throughline: Set the Gateway Key"/);
+  await type("throughline.setKey", "sesame-4711");
+  assert.match((await ask({ messages: [[USER, "Hello"]] })).text, /Hello/);
+  const { stdout: files } = spawnSync("grep", ["-rlF", "sesame-4711", opened.home], { encoding: "utf8" });
+  assert.doesNotMatch(files, /settings\.json|storage\.json/, "no setting holds the key");
+  await stack.stop("serve");
+  writeFileSync(stack.config, open);
+  await stack.serve();
+  await type("throughline.setKey", "");
+});
+
 /** Types into the chat of the editor, as the user of a model. */
 const chat = (query, model = { vendor: "throughline", id: "active" }) =>
   editor.command("workbench.action.chat.open", { query, modelSelector: model });
@@ -420,11 +469,7 @@ test("the editor's chat: thoughts, calls, the meter, a switch, a compaction", as
   assert.equal(named.length, 2, "one conversation for all of this");
   const { entries } = await stack.api(`/api/conversations/${ours.id}`);
   assert.equal(entries.filter(({ kind }) => kind === "returned").length, 4, "nothing is lost to the compaction");
-  const recalled = await editor.run(async (vscode) => {
-    const input = { query: "THROUGHLINE-7" };
-    const result = await vscode.lm.invokeTool("throughline_recall", { input, toolInvocationToken: undefined });
-    return result.content.map((part) => part.value).join("");
-  });
+  const recalled = await editor.run(invokeRecall, { query: "THROUGHLINE-7" });
   assert.match(recalled, NOTES);
 });
 
@@ -441,6 +486,16 @@ test("the inspector opens on this conversation", async () => {
   await picture("inspector");
   await editor.command("throughline.showSent");
   await inspector("conversation-summary");
+  await type("throughline.searchHistory", "THROUGHLINE-7");
+  await inspector("THROUGHLINE-7");
+});
+
+test("all conversations are switched from the editor, and back", async () => {
+  await pick("throughline.switchAll", "gamma");
+  await until("the switch", async () => (await stack.api("/api/backends")).switched === "gamma");
+  await until("its models", async () => (await models())[0].family === "sim-gamma");
+  await pick("throughline.switchAll", "Take the switch back");
+  await until("the way back", async () => (await models())[0].family === "sim-alpha");
 });
 
 test("the editor's own custom endpoints work over every dialect", async () => {

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { refused, unreachable } from "../../src/errors.ts";
 import type { Backends } from "../../src/gateway.ts";
@@ -55,6 +58,19 @@ test("a tiny window leaves room for a prompt", () => {
   assert.deepEqual([tiny?.maxInputTokens, tiny?.maxOutputTokens], [3_000, 1_000]);
 });
 
+test("an answer that may fill the window leaves half of it to the prompt", () => {
+  const [, whole] = toModels([{ id: "a/w", context_length: 100_000, max_output_tokens: 100_000 }], BACKENDS);
+  assert.deepEqual([whole?.maxInputTokens, whole?.maxOutputTokens], [50_000, 50_000]);
+});
+
+test("a model takes tools and pictures unless the gateway knows better", () => {
+  const blind = { function_calling: true, vision: false };
+  const [active, known, unknown] = toModels([{ id: "a/a-1", capabilities: blind }, { id: "a/u" }], BACKENDS);
+  assert.deepEqual(active?.capabilities, { toolCalling: true, imageInput: false });
+  assert.deepEqual(known?.capabilities, { toolCalling: true, imageInput: false });
+  assert.deepEqual(unknown?.capabilities, { toolCalling: true, imageInput: true });
+});
+
 test("errors name who refused, and what to do", () => {
   const cause = Object.assign(new TypeError("fetch failed"), {
     cause: Object.assign(new Error("x"), { code: "ECONNREFUSED" }),
@@ -70,8 +86,18 @@ test("errors name who refused, and what to do", () => {
   assert.equal(refused(429, "", "b").kind, "blocked");
 });
 
-test("the program is the one that is set, else the one on PATH", () => {
-  assert.equal(findProgram("/opt/t", "/nowhere", ""), "/opt/t");
+test("the program is the one that is set, else the bundled one, else the one on PATH", (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "throughline-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const [bundled, other, locked] = ["bundled", "other", "locked"].map((name) => {
+    const place = join(folder, name);
+    mkdirSync(place);
+    writeFileSync(join(place, "throughline"), "", { mode: name === "locked" ? 0o644 : 0o755 });
+    return place;
+  }) as [string, string, string];
+  assert.equal(findProgram("/opt/t", bundled, other), "/opt/t");
+  assert.equal(findProgram("", bundled, other), join(bundled, "throughline"));
+  assert.equal(findProgram("", "/nowhere", `/neither:${locked}:${other}`), join(other, "throughline"));
   assert.equal(findProgram("", "/nowhere", "/neither"), undefined);
 });
 
