@@ -64,12 +64,43 @@ fn the_paths_are_answered_and_the_port_is_the_same_everywhere() {
     }
     let compose = file("compose.yaml");
     assert!(
-        compose.contains(&format!("server gateway:{port};")) && compose.contains(&format!("listen {port};"))
+        compose.contains(&format!("server gateway:{port} resolve;"))
+            && compose.contains(&format!("listen {port};"))
     );
     // The largest body that the gateway takes by default.
     assert_eq!((compose.contains("client_max_body_size 32m;"), 32 << 20), (true, 33_554_432));
     let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
     assert!(page.lines().any(|line| line.contains("`body_bytes`") && line.contains("33554432")));
+}
+
+#[test]
+fn a_wrong_configuration_is_not_started_again_and_again() {
+    let unit = file("throughline.service");
+    let code = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("throughline.toml");
+    std::fs::write(&config, "listen = 7\n").unwrap();
+    let run = throughline(&["serve", "--config", config.to_str().unwrap()], b"");
+    assert_eq!(run.code.to_string(), code, "{}", run.stderr);
+    let (_, page) = unit.split_once("Documentation=file:///usr/share/doc/throughline/").unwrap();
+    let page = page.lines().next().unwrap();
+    assert!(root().join("docs").join(page).is_file(), "the comment says to put it there");
+    assert!(unit.contains(&format!("# docs/{page} at /usr/share/doc/throughline/{page}")));
+}
+
+#[test]
+fn an_image_is_built_from_sources_alone() {
+    let ignored = std::fs::read_to_string(root().join(".dockerignore")).unwrap();
+    let ignored: Vec<&str> = ignored.lines().collect();
+    for heavy_or_secret in [".git", "target", "**/node_modules", "**/.env"] {
+        assert!(ignored.contains(&heavy_or_secret), "{heavy_or_secret}");
+    }
+    // Every crate is, and what documentation they include.
+    assert!(!ignored.iter().any(|line| ["crates", "docs", "Cargo.lock", "Cargo.toml"].contains(line)));
+    let manifest: toml::Table =
+        toml::from_str(&std::fs::read_to_string(root().join("Cargo.toml")).unwrap()).unwrap();
+    let members = manifest["workspace"]["members"].as_array().unwrap();
+    assert!(members.iter().all(|member| member.as_str().unwrap().starts_with("crates/")), "{members:?}");
 }
 
 /// Runs the script that writes the bill of materials; none where Python is missing or crates would have to be fetched.
