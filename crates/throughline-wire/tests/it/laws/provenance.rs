@@ -70,7 +70,7 @@ fn shortened(entries: &[Entry], room: u64, report: &mut Report) -> Vec<Entry> {
     let sizes = vec![Tokens(30); entries.len()];
     let budget = Budget {
         tool_history: Some(Tokens(room)),
-        recent_calls_to_keep: 1,
+        recent_calls_to_keep: Some(1),
         policy: if room.is_multiple_of(2) { Policy::Mask } else { Budget::default().policy },
         ..Budget::default()
     };
