@@ -4,13 +4,22 @@
 //! answer, so that a client can come back to its stream, and the way to call it off. That lasts as long as the
 //! process, and for the latest that have ended a little longer.
 
+use crate::failure::gateway_error;
+use axum::body::Body;
 use bytes::Bytes;
+use futures_util::stream;
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use throughline_core::Text;
+use throughline_core::{Failure, FailureKind, Text};
+use throughline_wire::sse::write_event;
+use throughline_wire::{Outgoing, last_response_event};
 use tokio::sync::watch;
+
+/// The mark at the end of a stream.
+pub const END_MARK: &str = "data: [DONE]\n\n";
 
 /// How many answers may be generated in the background at a time.
 const JOBS_MAX: usize = 256;
@@ -185,6 +194,45 @@ impl fmt::Debug for Job {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Job").field("progress", &self.progress()).finish_non_exhaustive()
     }
+}
+
+/// Returns the events of an answer from that place on, as they come.
+pub fn following(job: Arc<Job>, place: usize) -> Body {
+    let next = |state: Option<(Arc<Job>, usize)>| async move {
+        let (job, place) = state?;
+        Some(match job.events_from(place).await {
+            Some(events) => {
+                let place = place + events.len();
+                (Ok::<_, Infallible>(Bytes::from(events.concat())), Some((job, place)))
+            }
+            None => (Ok(Bytes::from_static(END_MARK.as_bytes())), None),
+        })
+    };
+    Body::from_stream(stream::unfold(Some((job, place)), next))
+}
+
+/// Returns an event that carries a response, as a stream has it.
+#[must_use]
+pub fn response_event(name: &'static str, number: u64, response: &str) -> String {
+    written(&throughline_wire::response_event(name, number, response))
+}
+
+/// Returns the event that ends the stream of a response.
+#[must_use]
+pub fn last_response(response: &str, number: u64) -> String {
+    written(&last_response_event(response, number, &cancelled()))
+}
+
+/// Returns the failure as which an answer ends that was called off.
+#[must_use]
+pub fn cancelled() -> Failure {
+    gateway_error(FailureKind::Conflict, "throughline_cancelled", "The answer was called off.")
+}
+
+fn written(event: &Outgoing) -> String {
+    let mut text = String::new();
+    write_event(&mut text, event.name, &event.data);
+    text
 }
 
 #[cfg(test)]

@@ -1,29 +1,31 @@
 //! The gateway: what all exchanges share. Built from a configuration, served until it is told to stop.
 
+use crate::async_summary::AsyncSummaries;
 use crate::background::Background;
+pub use crate::clock::{mint, now};
 use crate::config::{self, Backend, Config, Endpoint};
 use crate::connections::Connections;
 use crate::drain::Drain;
 use crate::egress::{AnswerBounds, Egress, EgressError, Reel};
-use crate::exchange::{Knowledge, ResponseIds};
-use crate::gauges::Gauges;
-use crate::listing::{self, Listed, Listing};
+use crate::exchange::Knowledge;
 use crate::memory::MemoryBudget;
-use crate::retelling::Retellings;
+use crate::model_lists::{self, ModelList, ModelLists};
+use crate::response_ids::ResponseIds;
 use crate::routing::Listings;
 use crate::switch::SWITCH;
 use crate::telemetry::{StoreUse, Telemetry};
+use crate::token_counters::TokenCounters;
 use crate::trace::{TraceError, Tracer};
 use crate::view::Tallies;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use throughline_core::Text;
-use throughline_store::{History, Moment, Setting, Standing};
+use throughline_store::{History, Setting, Standing};
 use tokio::sync::{Notify, Semaphore};
 
 /// A summary is no use if it comes when the work is done.
-const RETELLING_LASTS: Duration = Duration::from_secs(90);
+const ASYNC_SUMMARY_LASTS: Duration = Duration::from_secs(90);
 
 /// How long a WebSocket lasts; OpenResponses sets it.
 const SOCKET_LASTS: Duration = Duration::from_secs(60 * 60);
@@ -48,9 +50,9 @@ pub struct Gateway {
     /// What is waited for before the gateway stops.
     pub drain: Arc<Drain>,
     /// What is being retold by a model.
-    pub retellings: Arc<Retellings>,
+    pub async_summaries: Arc<AsyncSummaries>,
     /// How long a model may take to retell something.
-    pub retelling_lasts: Duration,
+    pub async_summary_lasts: Duration,
     /// How long a WebSocket lasts.
     pub socket_lasts: Duration,
     /// Whether it waits before it asks a backend again; a replay does not.
@@ -58,7 +60,7 @@ pub struct Gateway {
     /// Whether other gateways may have the same history.
     pub is_shared: bool,
     /// How the models of each backend count.
-    pub gauges: Gauges,
+    pub token_counters: TokenCounters,
     /// What conversations have taken so far.
     pub tallies: Tallies,
     /// The connections of clients that are open.
@@ -83,7 +85,7 @@ pub struct Setup {
     /// The way to each backend.
     pub egress: BTreeMap<Text, Egress>,
     /// The models that backends list, as far as they were asked, and their names alone.
-    listed: RwLock<(Arc<Listed>, Arc<Listings>)>,
+    listed: RwLock<(Arc<ModelLists>, Arc<Listings>)>,
     /// The way to the collector of traces, if there is one.
     pub tracer: Option<Arc<Tracer>>,
 }
@@ -148,12 +150,12 @@ impl Gateway {
             background: Arc::default(),
             response_ids: Arc::default(),
             drain: Arc::default(),
-            retellings: Arc::default(),
-            retelling_lasts: RETELLING_LASTS,
+            async_summaries: Arc::default(),
+            async_summary_lasts: ASYNC_SUMMARY_LASTS,
             socket_lasts: SOCKET_LASTS,
             waits: true,
             is_shared,
-            gauges: Gauges::default(),
+            token_counters: TokenCounters::default(),
             tallies: Tallies::default(),
             replays: Semaphore::new(REPLAYS_MAX),
             standing: RwLock::new(Arc::new(standing)),
@@ -265,7 +267,7 @@ impl Setup {
         };
         let egress = config.backends.iter().map(reach).collect::<Result<_, BuildError>>()?;
         let listed = before.map(|before| before.still_listed(&config)).unwrap_or_default();
-        let names = Arc::new(listing::names(&listed));
+        let names = Arc::new(model_lists::names(&listed));
         // One that goes on as it was keeps what waits to be sent.
         let same = before.and_then(|before| before.tracer.clone());
         let tracer = match &config.tracing {
@@ -286,20 +288,20 @@ impl Setup {
 
     /// Returns what came of asking each backend for its models.
     #[must_use]
-    pub fn listed(&self) -> Arc<Listed> {
+    pub fn listed(&self) -> Arc<ModelLists> {
         Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Notes what came of asking a backend for its models.
-    pub fn list(&self, backend: Text, listing: Listing) {
+    pub fn list(&self, backend: Text, listing: ModelList) {
         let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
         let mut listed = (*known.0).clone();
         listed.insert(backend, listing);
-        *known = (Arc::new(listed.clone()), Arc::new(listing::names(&listed)));
+        *known = (Arc::new(listed.clone()), Arc::new(model_lists::names(&listed)));
     }
 
     /// Returns the listings of those backends that are in another configuration what they are in this one.
-    fn still_listed(&self, config: &Config) -> Listed {
+    fn still_listed(&self, config: &Config) -> ModelLists {
         let is_same = |name: &Text| match (self.config.backend(name), config.backend(name)) {
             (Some(old), Some(new)) => {
                 (&old.endpoint, &old.credential, &old.headers)
@@ -320,17 +322,4 @@ fn changed_settings(before: &Standing, after: &Standing) -> usize {
     }
     let is_switch = |setting: &&Setting| setting.name == SWITCH;
     after.settings.iter().filter(is_switch).filter(|setting| !before.settings.contains(setting)).count()
-}
-
-/// Returns what the clock says.
-#[must_use]
-pub fn now() -> Moment {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// Returns an id that nobody has used, of letters and digits; later ones sort behind earlier ones.
-#[must_use]
-pub fn mint() -> String {
-    uuid::Uuid::now_v7().simple().to_string()
 }

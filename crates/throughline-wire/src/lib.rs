@@ -18,11 +18,13 @@ pub(crate) mod chat;
 pub(crate) mod messages;
 pub(crate) mod responses;
 
+mod client_names;
 mod dialects;
 mod edits;
 mod heal;
 mod hosted;
 mod input;
+mod length;
 mod order;
 mod place;
 mod replies;
@@ -32,6 +34,7 @@ mod shape;
 mod status;
 mod streams;
 
+pub use client_names::ClientNames;
 pub use dialects::{
     decode_abridged, decode_document, decode_request, encode_items, encode_request, history_field,
 };
@@ -39,6 +42,14 @@ pub use edits::{CONTEXT_FIELD, ContextEdits, context_edits};
 pub use hosted::{with_all_pairs, with_hosted_pairs};
 pub use place::path;
 pub use replies::{decode_error, decode_reply, encode_error, encode_reply};
+pub use responses::compaction::{COMPACTION, compaction_item, compaction_object};
+pub use responses::lifecycle::{
+    background_response, error_event, event_number, failed_response, interrupted_response,
+    is_background_response, last_response_event, response_event, response_in_event, response_in_status,
+    response_status, whole_response_event,
+};
+pub use responses::listed_item::{ListedItem, listed_item, listed_items};
+pub use responses::socket::{SocketEvent, SocketRequest, continuable_response, socket_error};
 pub use responses::{ReasoningEvents, replayed_events};
 pub use restore::Restorer;
 pub use status::{kind_of_status, status_of};

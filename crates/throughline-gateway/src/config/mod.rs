@@ -6,6 +6,7 @@
 
 mod address;
 mod backend;
+mod compose;
 mod error;
 mod file;
 mod fixed;
@@ -28,6 +29,7 @@ mod variables;
 mod tests;
 
 pub use address::{BaseUrl, Endpoint};
+pub use compose::{Compose, GUIDANCE};
 pub use error::{ConfigError, ConfigErrors, Source, Warning};
 pub use file::{FileConfig, ToolRule};
 pub(crate) use fixed::keep_fixed;

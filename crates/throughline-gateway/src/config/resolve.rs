@@ -5,6 +5,7 @@
 
 use super::address::{Endpoint, parse_listen};
 use super::backend;
+use super::compose::Compose;
 use super::error::{ConfigError, ConfigErrors, Source, Sources, Warning};
 use super::file::{
     BackendSection, FileConfig, HandoverSection, HistorySection, LimitsSection, StoreSection, ToolRule,
@@ -20,10 +21,9 @@ use super::values::{
     Budget, Choice, HandoverMode, HandoverSummary, OnStoreFailure, Policy, ReasoningPolicy, TextEmbed,
     TimeLimit,
 };
-use crate::egress::EchoFilter;
+use crate::echo::EchoFilter;
 use crate::privacy::Privacy;
 use crate::secret::{AccessKeys, Secret, SecretRef};
-use crate::turn::compose::Compose;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

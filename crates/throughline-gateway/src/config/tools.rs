@@ -1,10 +1,10 @@
 //! What the tools of a turn may do, the servers that bring further ones, and who composes answers, checked.
 
+use super::compose::{Compose, GUIDANCE};
 use super::file::{ComposeSection, McpSection, ToolsSection};
 use super::resolve::{Resolver, list};
 use super::values::TimeLimit;
 use crate::secret::Secret;
-use crate::turn::compose::{Compose, GUIDANCE};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -9,7 +9,7 @@
 
 use super::source::{FILE_NAME, Surroundings, user_folder};
 use super::{Config, StoreLocation};
-use crate::gateway::{mint, now};
+use crate::clock::{mint, now};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

@@ -2,22 +2,21 @@
 //!
 //! A stream may last for hours, so there is no limit on how long an answer takes, only on connecting, on silence, and
 //! on going on without getting anywhere ([`bounds`]). Of what comes, no more is taken than the bounds say, and our own
-//! secrets are taken out of it ([`echo`]) before anybody sees it. Connections are HTTP/1.1 unless the backend is configured otherwise: closing one stops the
+//! secrets are taken out of it ([`crate::echo`]) before anybody sees it. Connections are HTTP/1.1 unless the backend is configured otherwise: closing one stops the
 //! backend's work on the answer that nobody wants any more.
 
 pub mod bounds;
 mod credentials;
-pub mod echo;
 mod reel;
 
 pub use bounds::AnswerBounds;
 pub use credentials::Presented;
-pub use echo::EchoFilter;
-pub use reel::{Reel, Take};
+pub use reel::{REFUSED, Reel, Take};
 
 use crate::capability::retry_after;
+use crate::clock::now;
 use crate::config::{Backend, Choice, Credential};
-use crate::gateway::now;
+use crate::echo::EchoFilter;
 use crate::secret::Secret;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};

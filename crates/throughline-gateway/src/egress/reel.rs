@@ -3,8 +3,8 @@
 //! Who speaks another dialect than the backend that answered then is played the answer in that dialect, by way of the
 //! frames that both of them have.
 
-use super::{AnswerBounds, Answered, Body, EchoFilter, EgressError};
-use crate::exchange::REFUSED;
+use super::{AnswerBounds, Answered, Body, EgressError};
+use crate::echo::EchoFilter;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +18,9 @@ use throughline_wire::{
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// The event that holds the body with which a backend refused an attempt.
+pub const REFUSED: &str = "throughline.refused";
 
 /// The answers of a turn, by exchange, each to be had once.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 //! It is shown what it is to put into words and no tools, and its provider is asked not to keep any of it. Whoever
 //! asks keeps question and answer as an attempt of an exchange, in the record like any other.
 
+pub use crate::async_summary::SUMMARY;
 use crate::config::Backend;
 use crate::egress::{Egress, Presented, Request, path_of};
 use bytes::Bytes;
@@ -11,9 +12,6 @@ use throughline_core::{
     Ask, Dialect, Ending, Entry, Role, Settings, Stop, Target, Text, joined_text, prepare,
 };
 use throughline_wire::{decode_error, decode_reply, encode_request};
-
-/// What the record calls an attempt that is to write a summary.
-pub const SUMMARY: &str = "summary";
 
 /// What a model is asked.
 #[derive(Clone, Copy, Debug)]

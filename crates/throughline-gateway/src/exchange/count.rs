@@ -4,23 +4,26 @@
 //! kept. Backends that can count are not asked either: the answer is the number that Throughline itself goes
 //! by, the same for every backend and without a network.
 
+use super::attempt::decision;
+use super::countable::Countable;
 use super::handover::{self, Cause, Length, answered_last, cuts, may_recall, room, takeover, written};
-use super::place::{Past, PlaceError, Placed, SIDE_QUESTIONS, leans_on_record, place};
+use super::place::{Past, Placed, SIDE_QUESTIONS};
 use super::planning::{Counter, on_a_thread};
 use super::prompting::{Showing, origin, prompt};
+use super::reading::{decode, place_whole};
 use super::recall::tool_name;
-use super::sizing::Countable;
-use super::{Incoming, decision, editing, identity, misplaced, routed};
+use super::route::{RouteHints, route_request};
+use super::{Incoming, editing, identity};
 use crate::capability::{Ability, Verdict};
+use crate::failure::gateway_error;
 use crate::gateway::{Gateway, mint, now};
-use crate::ingress::reject::{own, undecodable};
 use crate::routing::Destination;
 use http::HeaderMap;
 use std::sync::Arc;
 use throughline_core::plan::{Budget, Decisions, Measured, Planner, Tally, Tokens, ToolRules};
 use throughline_core::{Ask, ConversationId, Dialect, Entry, Failure, FailureKind, Text};
 use throughline_tokens::{Counts, Gauge};
-use throughline_wire::{ContextEdits, decode_request};
+use throughline_wire::ContextEdits;
 
 /// How many tokens a request would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,37 +39,33 @@ pub struct Counted {
 /// # Errors
 /// When the body cannot be understood, or nobody would answer it.
 pub async fn count(gateway: &Arc<Gateway>, incoming: Incoming) -> Result<Counted, Failure> {
-    let ask = decode_request(incoming.dialect, incoming.body).map_err(|error| undecodable(&error))?;
+    let hints = RouteHints::for_request(&incoming);
+    let ask = decode(incoming.dialect, incoming.body)?;
     // What it goes on from counts, and whose reasoning it holds decides whether that does.
-    let claim = identity::claim(&incoming.headers, &ask);
-    let fresh = ConversationId::new(mint());
-    let setup = gateway.setup();
     let past = Past { remembered: incoming.remembered.as_ref(), behind: None };
-    let placed = place(&*gateway.history, claim, &ask, past, fresh.clone(), &setup.config.privacy).await;
-    let mut placed = match placed {
-        // What a request brings itself can be counted without the history.
-        Err(PlaceError::Store(_)) if !leans_on_record(&ask) => Placed::unknown(&ask, fresh),
-        placed => placed.map_err(|error| misplaced(gateway, &error))?,
-    };
-    let (standing, headers) = (gateway.standing(), &incoming.headers);
-    let route = routed(&setup, &standing, headers, ask.model.as_deref(), &placed.conversation)?;
-    let cause = Cause::of(route.reason, &standing, &placed.conversation, ask.model.as_deref());
-    let destination = route.first;
-    let recall = expect_brief(gateway, headers, (&ask, &mut placed), &destination, cause).await?;
+    let (headers, fresh) = (&incoming.headers, ConversationId::new(mint()));
+    let claim = identity::claim(headers, &ask);
+    let mut placed = place_whole(gateway, claim, &ask, past, fresh, true).await?;
+    let routed = route_request(&gateway.setup(), &gateway.standing(), &hints, &ask, &placed.conversation)?;
+    let destination = &routed.destinations[0];
+
+    let recall = expect_brief(gateway, headers, (&ask, &mut placed), destination, routed.cause).await?;
     let showing = Showing { recall: recall.as_ref(), ..Showing::WHOLE };
-    let prompted = prompt(&ask, &placed, &destination, showing);
-    let gauge = gateway.gauges.of(&gateway.standing(), &destination);
+    let prompted = prompt(&ask, &placed, destination, showing);
+    let gauge = gateway.token_counters.of(&gateway.standing(), destination);
     let edits = editing::honoured(&ask, &destination.backend).filter(|_| ask.dialect == Dialect::Messages);
     let (gateway, countable) = (Arc::clone(gateway), prompted.countable);
     let counting = tokio::task::spawn_blocking(move || {
         gauge.vocabulary().load();
-        let counts = &gateway.gauges.counts;
+        let counts = &gateway.token_counters.counts;
         let whole = gauge.tokens(countable.size(&gauge, counts));
         let Some(edits) = edits else { return Counted { tokens: whole, original: None } };
         let freed = freed(&countable, &gauge, counts, &edits);
         Counted { tokens: whole.saturating_sub(freed), original: Some(whole) }
     });
-    counting.await.map_err(|error| own(FailureKind::Backend, "throughline_not_counted", error.to_string()))
+    counting
+        .await
+        .map_err(|error| gateway_error(FailureKind::Backend, "throughline_not_counted", error.to_string()))
 }
 
 /// Notes the handover that the request would be, with the brief that the backend would be given; returns the tool by

@@ -4,7 +4,6 @@
 //! done here, before they are asked: what is to be cleared is cleared, sticks like every other decision and can be
 //! recalled, and what is to be compacted is kept below the threshold by the planner. See docs/decisions/0022.
 
-use super::planning::Planned;
 use crate::config::Backend;
 use throughline_core::plan::Tally;
 use throughline_core::{Action, Ask, Dialect, Report, Text};
@@ -31,10 +30,9 @@ pub fn take_out(ask: &mut Ask, edits: &ContextEdits, report: &mut Report) {
 
 /// Returns what clients of Messages are told about what was done; nothing where nothing was asked for.
 #[must_use]
-pub fn applied(ask: &Ask, backend: &Backend, planned: Option<&Planned>) -> Option<Text> {
+pub fn applied(ask: &Ask, backend: &Backend, cleared: Tally) -> Option<Text> {
     honoured(ask, backend).filter(|_| ask.dialect == Dialect::Messages)?;
-    let Tally { calls, call_tokens, turns, thought_tokens } =
-        planned.map(|planned| planned.cleared).unwrap_or_default();
+    let Tally { calls, call_tokens, turns, thought_tokens } = cleared;
     let mut writer = Writer::new();
     writer.begin_object();
     writer.key("applied_edits");
@@ -58,6 +56,6 @@ pub fn applied(ask: &Ask, backend: &Backend, planned: Option<&Planned>) -> Optio
 
 /// Returns an answer, or the event that ends one, with what was done.
 #[must_use]
-pub fn told(object: &str, applied: Option<&Text>) -> Option<String> {
+pub fn with_applied_edits(object: &str, applied: Option<&Text>) -> Option<String> {
     patch(object, &[Edit::Set { name: CONTEXT_FIELD, value: applied? }]).ok()
 }

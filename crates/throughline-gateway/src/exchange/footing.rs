@@ -10,8 +10,8 @@
 
 use super::compact;
 use super::place::Placed;
+use crate::async_summary::answering;
 use crate::config::{Backend, Choice};
-use crate::retelling::answering;
 use crate::routing::Destination;
 use std::time::Duration;
 use throughline_core::{
@@ -241,7 +241,7 @@ fn is_of(attempt: &Attempt, destination: &Destination) -> bool {
 /// Returns the backend's own id of an answer, unless it was not to keep it.
 async fn own_id(history: &dyn History, exchange: &Exchange) -> Result<Option<Text>, StoreError> {
     // An answer that was forwarded has the backend's id; one that we have written has ours.
-    let ours = super::deliver::response_id(exchange.id.as_str());
+    let ours = super::response_ids::response_id(exchange.id.as_str());
     if let Some(mark) = exchange.response.as_ref().filter(|mark| *mark.id != *ours) {
         return Ok(Some(mark.id.clone()).filter(|_| mark.stored));
     }

@@ -7,15 +7,16 @@
 //! history, in front of the answer, and holds the brief: later requests and other gateways show the same bytes.
 //! Nothing is written before somebody has answered.
 
+use super::failures::unrecorded;
 use super::place::{Placed, SIDE_QUESTIONS};
 use super::planning::{on_a_thread, prompt_limit, tool_rules};
 use super::prompting::origin;
-use super::{Running, place, recall, unrecorded};
+use super::{Running, place, recall};
+use crate::async_summary::answering;
 use crate::capability::Form;
 use crate::config::{Backend, Handover as HandoverSettings, HandoverMode, HandoverSummary};
+use crate::failure::gateway_error;
 use crate::gateway::Gateway;
-use crate::ingress::reject::own;
-use crate::retelling::answering;
 use crate::routing::{Destination, Reason};
 use crate::switch;
 use crate::telemetry::StoreUse;
@@ -183,7 +184,7 @@ fn refused(kind: FailureKind, message: &str) -> Failure {
     };
     Failure {
         param: Some(Text::from_static(CONTINUE_HEADER)),
-        ..own(kind, code, format!("{CONTINUE_HEADER}: {message}"))
+        ..gateway_error(kind, code, format!("{CONTINUE_HEADER}: {message}"))
     }
 }
 

@@ -5,8 +5,8 @@
 
 use super::Incoming;
 use super::planning::on_a_thread;
+use crate::failure::reject;
 use crate::gateway::Gateway;
-use crate::ingress::reject::reject;
 use axum::response::Response;
 use std::future::Future;
 use std::sync::Arc;

@@ -3,22 +3,23 @@
 //! Until then the client has seen nothing, and another form or another backend may still be tried. A stream
 //! that opens with an error counts as an error.
 
+use super::answer_stream::{AnswerStream, StreamOutput, failure_of};
 use super::clients::reasoning_events;
 use super::compaction_record::CompactionRecord;
 use super::editing;
+use super::failures::{backend_failed, broken_off, too_large, unrecorded};
 use super::permit::Permit;
 use super::planning::Planned;
 use super::prompting::{Prompted, Showing};
-use super::record::{Outgoing, REFUSED, Recorder};
-use super::relay::{Relay, Way, failure_of};
+use super::record::{Outgoing, Recorder};
 use super::sizing::Sizing;
-use super::{Running, backend_failed, record, too_large, unrecorded};
+use super::{Running, record};
 use crate::capability::{CAPABILITIES_HEADER, Failed, Form, from_headers, rejection};
 use crate::config::{Backend, Credential};
 use crate::egress::bounds::{REFUSAL_BYTES_MAX, REFUSAL_TIME_MAX};
-use crate::egress::{Answered, EgressError, Request, path_of};
+use crate::egress::{Answered, EgressError, REFUSED, Request, path_of};
+use crate::failure::gateway_error;
 use crate::gateway::now;
-use crate::ingress::reject::own;
 use crate::trace;
 use crate::verdicts;
 use bytes::Bytes;
@@ -45,7 +46,7 @@ pub(super) enum Answer {
     /// All of it.
     Whole(Box<Reply>, Vec<ProviderEvent>),
     /// The beginning of a stream, and what the client may be sent of it already.
-    Stream(Box<(Answered, Relay, String)>),
+    Stream(Box<(Answered, AnswerStream, String)>),
     /// The beginning of a stream that goes through a relay which was there before.
     Rest(Box<(Answered, String)>),
 }
@@ -87,7 +88,7 @@ impl Running {
     pub(super) async fn open(
         &mut self,
         (leg, form): (usize, Form),
-        resumed: Option<&mut Relay>,
+        resumed: Option<&mut AnswerStream>,
     ) -> Result<Opened, Unopened> {
         let destination = self.destinations[leg].clone();
         let strategy = strategy_of(form, &destination.backend);
@@ -108,7 +109,8 @@ impl Running {
         if !self.recalls.have_begun() {
             self.recalls.offer(recall.clone());
         }
-        let applied = editing::applied(&self.ask, &destination.backend, planned);
+        let cleared = planned.map(|planned| planned.cleared).unwrap_or_default();
+        let applied = editing::applied(&self.ask, &destination.backend, cleared);
         let hides = self.recalls.tool().is_some() || applied.is_some();
         let (footing, recall) = (footing.as_ref(), recall.as_ref());
         let showing = Showing {
@@ -198,7 +200,7 @@ impl Running {
     }
 
     /// Notes why an answer was ended of which no more was taken.
-    pub(super) fn note_abort(&mut self, relay: &Relay) {
+    pub(super) fn note_abort(&mut self, relay: &AnswerStream) {
         if let Some(Ending::Failed(failure)) = relay.ending().filter(|_| relay.was_aborted()) {
             self.recorder.attempt_aborted(failure.message.clone());
         }
@@ -241,7 +243,7 @@ async fn read(
     answered: Answered,
     prompted: &Prompted,
     running: &mut Running,
-    resumed: Option<&mut Relay>,
+    resumed: Option<&mut AnswerStream>,
 ) -> Result<Answer, (Failed, Failure)> {
     let dialect = prompted.destination.backend.dialect;
     if answered.status >= 400 {
@@ -265,13 +267,14 @@ async fn read(
         None if prompted.abridged => u64::try_from(prompted.body.len() / BYTES_PER_TOKEN).ok(),
         Some(_) | None => None,
     };
-    let mut way = match running.listens {
-        true => Way::Keep(Vec::new()),
-        false => prompted.way(&running.ask, &running.stamp, input_tokens),
+    let mut output = match running.listens {
+        true => StreamOutput::Keep(Vec::new()),
+        false => prompted.stream_output(&running.ask, &running.stamp, input_tokens),
     };
-    way.name_reasoning(reasoning_events(&running.headers));
-    let curtain = running.recalls.curtain();
-    let mut relay = Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask), curtain);
+    output.name_reasoning(reasoning_events(&running.headers));
+    let hidden_calls = running.recalls.hidden_call_filter();
+    let mut relay =
+        AnswerStream::new(dialect, prompted.restorer.clone(), output, Permit::of(&running.ask), hidden_calls);
     relay.bound(answered.bounds, &answered.echoes);
     relay.tell_edits(prompted.applied.clone());
     let (mut answered, mut out) = (answered, String::new());
@@ -280,11 +283,16 @@ async fn read(
         return Err(failed);
     }
     if relay.forwards_response() && !running.keeps_id(relay.id()).await {
-        let mut way = prompted.way(&running.ask, &running.stamp, input_tokens);
-        way.rename_response(running.own_id());
-        let curtain = running.recalls.curtain();
-        let mut renamed =
-            Relay::new(dialect, prompted.restorer.clone(), way, Permit::of(&running.ask), curtain);
+        let mut output = prompted.stream_output(&running.ask, &running.stamp, input_tokens);
+        output.rename_response(running.own_id());
+        let hidden_calls = running.recalls.hidden_call_filter();
+        let mut renamed = AnswerStream::new(
+            dialect,
+            prompted.restorer.clone(),
+            output,
+            Permit::of(&running.ask),
+            hidden_calls,
+        );
         renamed.bound(answered.bounds, &answered.echoes);
         renamed.tell_edits(prompted.applied.clone());
         out.clear();
@@ -297,7 +305,7 @@ async fn read(
 /// Reads up to the beginning of an answer.
 async fn begin(
     answered: &mut Answered,
-    relay: &mut Relay,
+    relay: &mut AnswerStream,
     out: &mut String,
 ) -> Result<(), (Failed, Failure)> {
     // One by one: what comes right behind the beginning may fail, and that is then told within the answer.
@@ -316,7 +324,7 @@ async fn begin(
             let rejection = rejection(status, &failure, &failure.message);
             Err((Failed::Status { status, retry_after: None, rejection }, failure))
         }
-        Some(Ending::Broken) if !relay.has_content() => Err((Failed::TimedOut, super::broken_off())),
+        Some(Ending::Broken) if !relay.has_content() => Err((Failed::TimedOut, broken_off())),
         _ => Ok(()),
     }
 }
@@ -374,7 +382,10 @@ fn unreachable_backend(error: &EgressError) -> (Failed, Failure) {
         }
         EgressError::NoCredentials => {
             let failed = Failed::Status { status: 401, retry_after: None, rejection: None };
-            (failed, own(FailureKind::Authentication, "throughline_no_credentials", error.to_string()))
+            (
+                failed,
+                gateway_error(FailureKind::Authentication, "throughline_no_credentials", error.to_string()),
+            )
         }
         EgressError::TooLarge { .. } | EgressError::Stalled { .. } => (Failed::Unusable, failure),
         EgressError::Setup { .. } | EgressError::Connect(_) | EgressError::Broke(_) => {
@@ -388,7 +399,7 @@ fn unreachable_backend(error: &EgressError) -> (Failed, Failure) {
 ///
 /// The pieces of a burst reach this one by one, and the connection needs a turn to bring each: one turn is given
 /// to it in vain before what was joined goes out.
-pub(super) async fn pump(answered: &mut Answered, relay: &mut Relay, out: &mut String) -> bool {
+pub(super) async fn pump(answered: &mut Answered, relay: &mut AnswerStream, out: &mut String) -> bool {
     let chunk = answered.chunk().await;
     let mut more = take(answered, chunk, relay, out);
     let mut waited = false;
@@ -411,7 +422,7 @@ pub(super) async fn pump(answered: &mut Answered, relay: &mut Relay, out: &mut S
 fn take(
     answered: &mut Answered,
     chunk: Result<Option<Bytes>, EgressError>,
-    relay: &mut Relay,
+    relay: &mut AnswerStream,
     out: &mut String,
 ) -> bool {
     let before = relay.progress();

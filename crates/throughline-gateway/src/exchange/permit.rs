@@ -5,7 +5,7 @@
 //! on. The answer fails instead, and says which call it was, because an answer with the call taken out would look
 //! like one in which the model had nothing to do.
 
-use crate::ingress::reject::own;
+use crate::failure::gateway_error;
 use throughline_core::{Ask, Dialect, Failure, FailureKind, Reply, Text, ToolChoice};
 
 /// The code of an answer that calls what it may not.
@@ -41,7 +41,7 @@ impl Permit {
             Self::Only(names) if !names.iter().any(|name| name == tool) => {
                 let message = format!("the model called `{tool}`, which `tool_choice` does not allow");
                 let param = Some(Text::from_static("tool_choice"));
-                Some(Failure { param, ..own(FailureKind::Backend, CODE, message) })
+                Some(Failure { param, ..gateway_error(FailureKind::Backend, CODE, message) })
             }
             _ => None,
         }

@@ -8,6 +8,7 @@ use super::compact;
 use super::handover::Takeover;
 use super::identity::{Claim, conversation_mark};
 use super::known::{Abridged, Known};
+pub use super::place_error::PlaceError;
 use super::recall;
 use super::rejoined;
 use super::taken_out_items;
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use throughline_core::{
     Ask, ConversationId, Entry, EntryId, Handover, Kind, Seal, Side, Text, brief_in_force,
 };
-use throughline_store::{Chain, Entries, Exchanges, History, Locate, Located, StoreError, chain, chains};
+use throughline_store::{Chain, Entries, Exchanges, History, Locate, Located, chain, chains};
 
 /// A request in its place.
 #[derive(Clone, Debug)]
@@ -76,37 +77,6 @@ impl Placed {
 
 /// How a conversation is said to be identified that holds what a client asks on the side.
 pub const SIDE_QUESTIONS: &str = "questions on the side";
-
-/// Why a request has no place.
-#[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
-    /// It continues an answer that nobody remembers.
-    #[error("no response is called `{0}`, or it was not to be stored")]
-    NoSuchResponse(Text),
-    /// It continues an answer that is still generated in the background.
-    #[error("the response `{0}` has not ended; wait until it has, or cancel it")]
-    Unfinished(Text),
-    /// It continues a conversation that nobody remembers.
-    #[error("no conversation is called `{0}`")]
-    NoSuchConversation(Text),
-    /// It continues both an answer and a conversation.
-    #[error("`conversation` and `previous_response_id` both say what is continued; give one of them")]
-    TwoPasts,
-    /// It brings a result of a call that is not in what it continues.
-    #[error("No tool call found for function call output with call_id {call_id}.")]
-    NoSuchCall {
-        /// Which item of the input.
-        item: u32,
-        /// The id of the call.
-        call_id: Text,
-    },
-    /// It refers to an item that nobody remembers.
-    #[error("no item is called `{0}`")]
-    NoSuchItem(Text),
-    /// The history could not be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// What is known about the past of a request beyond what the request says.
 #[derive(Clone, Copy, Debug, Default)]

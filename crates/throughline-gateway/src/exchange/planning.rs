@@ -16,8 +16,8 @@ use super::recall;
 use super::record::Decided;
 use super::retell::Untold;
 use crate::config::{Backend, Budget as PromptBudget, FactSource};
+use crate::failure::gateway_error;
 use crate::gateway::Gateway;
-use crate::ingress::reject::own;
 use crate::privacy::Privacy;
 use crate::routing::Destination;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Running {
         }
 
         let offers = limits.recall;
-        let gauge = self.gateway.gauges.of(&self.gateway.standing(), destination);
+        let gauge = self.gateway.token_counters.of(&self.gateway.standing(), destination);
         let work = Work {
             gateway: Arc::clone(&self.gateway),
             privacy: Arc::clone(&self.setup.config.privacy),
@@ -246,7 +246,7 @@ impl Limits {
 
 impl Work {
     fn measured(mut self, ask: &Ask) -> Self {
-        let counter = Counter { gauge: &self.gauge, counts: &self.gateway.gauges.counts };
+        let counter = Counter { gauge: &self.gauge, counts: &self.gateway.token_counters.counts };
         self.gauge.vocabulary().load();
         self.sizes = counter.sizes(&self.entries);
         self.besides = counter.besides(ask);
@@ -274,7 +274,7 @@ impl Work {
         let words = before.and_then(|before| before.summary.as_ref());
         if let Some(words) = words.filter(|_| plan.is_step) {
             let mut told = decided.clone();
-            told.retell(words, &Counter { gauge: &self.gauge, counts: &self.gateway.gauges.counts });
+            told.retell(words, &Counter { gauge: &self.gauge, counts: &self.gateway.token_counters.counts });
             plan = self.plan(&told).unwrap_or(plan);
             plan.is_step = true;
         }
@@ -288,7 +288,7 @@ impl Work {
     }
 
     fn plan(&self, before: &Decisions) -> Result<Plan, PlanError> {
-        let count = Counter { gauge: &self.gauge, counts: &self.gateway.gauges.counts };
+        let count = Counter { gauge: &self.gauge, counts: &self.gateway.token_counters.counts };
         let Limits { budget, rules, recall } = &self.limits;
         let planner = Planner { budget, rules, count: &count, recall: *recall };
         let Self { entries, sizes, besides, .. } = self;
@@ -415,7 +415,7 @@ const PICTURE_BYTES: usize = 8 * 1024;
 /// When it panicked.
 pub async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| own(FailureKind::Backend, "throughline_not_planned", error.to_string()))
+    done.map_err(|error| gateway_error(FailureKind::Backend, "throughline_not_planned", error.to_string()))
 }
 
 /// Says why there is no plan: who forbids it where somebody does, and what is in the numbers.

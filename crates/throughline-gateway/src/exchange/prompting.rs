@@ -1,14 +1,14 @@
 //! A request rendered for one backend.
 
-use super::background;
+use super::answer_stream::StreamOutput;
+use super::background_request;
+use super::countable::Countable;
 use super::editing;
 use super::footing::{self, Footing};
 use super::healing;
 use super::place::{self, Placed};
 use super::planning::Planned;
 use super::recall;
-use super::relay::{Terms, Way};
-use super::sizing::Countable;
 use crate::capability::Repairs;
 use crate::config::Backend;
 use crate::routing::Destination;
@@ -20,7 +20,9 @@ use throughline_core::{
     Target, Text, Tool, ToolChoice, ToolForm, briefed, prepare, without_reasoning,
 };
 use throughline_wire::json::Writer;
-use throughline_wire::{Restorer, Stamp, StreamEncoder, encode_request, path, with_hosted_pairs};
+use throughline_wire::{
+    ClientNames, Restorer, Stamp, StreamEncoder, encode_request, path, with_hosted_pairs,
+};
 
 /// A request rendered for one backend, with what it takes to read the answer.
 pub struct Prompted {
@@ -88,7 +90,7 @@ impl Showing<'_> {
 }
 
 /// Fields of a request that are ours to see to: those that name state, and that nobody need wait.
-const OWN_FIELDS: [&str; 3] = ["previous_response_id", "conversation", background::FIELD];
+const OWN_FIELDS: [&str; 3] = ["previous_response_id", "conversation", background_request::FIELD];
 
 /// Renders a request for a backend.
 #[must_use]
@@ -154,7 +156,7 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     }
     let (restorer, needs_whole) = (Restorer::new(&prompt), needs_whole(&prompt));
     // A client that left its answer to be generated knows it by an id of ours.
-    let forwards = forwards(&prompt) && !background::is_wanted(ask) && !showing.hides;
+    let forwards = forwards(&prompt) && !background_request::is_wanted(ask) && !showing.hides;
     let continues = showing.footing.is_some();
     let format = expanded.settings.format.clone();
     let countable = Countable { entries: prompt.entries, tools: prompt.tools, format };
@@ -228,8 +230,8 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
         footing::store(&mut expanded, true);
         expanded.entries = footing::instructed(expanded.entries);
     }
-    expanded.fields.retain(|field| field.name != background::FIELD);
-    expanded.extras.retain(|name| name != background::FIELD);
+    expanded.fields.retain(|field| field.name != background_request::FIELD);
+    expanded.extras.retain(|name| name != background_request::FIELD);
     let allowed = allowed(ask, backend);
     expanded.tools.retain(|tool| may_be_offered(tool, allowed.as_ref()));
     expanded.entries = healing::repaired_entries(expanded.entries, showing.repairs);
@@ -312,15 +314,18 @@ impl Prompted {
 
     /// Returns how the answer's events reach the client; `input_tokens` is what the prompt is thought to take.
     #[must_use]
-    pub fn way(&self, ask: &Ask, stamp: &Stamp, input_tokens: Option<u64>) -> Way {
+    pub fn stream_output(&self, ask: &Ask, stamp: &Stamp, input_tokens: Option<u64>) -> StreamOutput {
         if self.forwards {
             let model = stamp.model.clone().filter(|model| *model != self.destination.model);
-            Way::Forward { dialect: ask.dialect, terms: Terms { model, ..Terms::of(ask) } }
+            StreamOutput::Forward {
+                dialect: ask.dialect,
+                names: ClientNames { model, ..ClientNames::for_request(ask) },
+            }
         } else {
             // Clients take a count of zero at the start for an empty context; ours stands in until the backend
             // reports.
             let stamp = Stamp { input_tokens, ..stamp.clone() };
-            Way::Translate(Box::new(StreamEncoder::new(ask.dialect, stamp, ask)))
+            StreamOutput::Translate(Box::new(StreamEncoder::new(ask.dialect, stamp, ask)))
         }
     }
 

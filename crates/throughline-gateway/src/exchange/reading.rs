@@ -1,19 +1,21 @@
 //! A request read and placed: without what is settled of it where that is known, and else whole.
 
+use super::failures::misplaced;
+use super::identity::{self, Claim};
 use super::known::{Abridged, Address, Known, Lesson};
-use super::place::{self, PlaceError, Placed};
+use super::place::{self, Past, PlaceError, Placed};
 use super::prompting::{Prompted, Showing, prompt};
 use super::record::Recorder;
-use super::{Incoming, Purpose, Running, background, identity, misplaced};
+use super::{Incoming, Purpose, Running, background_request};
 use crate::config::OnStoreFailure;
+use crate::failure::undecodable;
 use crate::gateway::Gateway;
-use crate::ingress::reject::undecodable;
 use crate::memory::Reservation;
 use crate::routing::Destination;
 use crate::telemetry::StoreUse;
 use bytes::Bytes;
 use std::sync::Arc;
-use throughline_core::{Ask, ConversationId, Dialect, Failure, Reply};
+use throughline_core::{Ask, ConversationId, Dialect, Failure, Reply, Text};
 use throughline_wire::decode_request;
 
 /// How a request was read.
@@ -40,6 +42,41 @@ impl AsRef<[u8]> for SharedBody {
     }
 }
 
+/// Finds the place of a request that was read whole; with `passes`, one that brings its own history is also placed
+/// when the record cannot be read.
+///
+/// # Errors
+/// When the request has no place.
+pub async fn place_whole(
+    gateway: &Gateway,
+    claim: Claim,
+    ask: &Ask,
+    past: Past<'_>,
+    fresh: ConversationId,
+    passes: bool,
+) -> Result<Placed, Failure> {
+    let setup = gateway.setup();
+    let placed =
+        place::place(&*gateway.history, claim, ask, past, fresh.clone(), &setup.config.privacy).await;
+    match placed {
+        // A history that cannot be read is no reason to fail a request that brings its own.
+        Err(PlaceError::Store(error)) if passes && !place::leans_on_record(ask) => {
+            gateway.telemetry.store_failed(StoreUse::Read);
+            tracing::error!(%error, "placed without the history");
+            Ok(Placed::unknown(ask, fresh))
+        }
+        placed => placed.map_err(|error| misplaced(gateway, &error)),
+    }
+}
+
+/// Decodes a body.
+///
+/// # Errors
+/// When it cannot be understood.
+pub fn decode(dialect: Dialect, body: impl Into<Arc<str>>) -> Result<Ask, Failure> {
+    decode_request(dialect, body).map_err(|error| undecodable(&error))
+}
+
 impl Reading {
     /// Reads a request and finds its place.
     ///
@@ -56,39 +93,32 @@ impl Reading {
         let address = gateway.knowledge.address(dialect, identity::session(&headers), &body);
         // What is known is compared with what is kept, and that may be redacted.
         let setup = gateway.setup();
-        let privacy = Arc::clone(&setup.config.privacy);
         let passes = setup.config.store.on_failure == OnStoreFailure::Pass;
-        let unplaced = fresh.clone();
-        let is_plain = purpose == Purpose::Answer && own.is_none() && !privacy.is_active();
+        let is_plain = purpose == Purpose::Answer && own.is_none() && !setup.config.privacy.is_active();
         let address = address.filter(|_| is_plain);
         let known = address.as_ref().and_then(|address| gateway.knowledge.recall(address, &body));
         let mut reading = Self { body, address, known, reservation };
-        let misplaced = |error: PlaceError| misplaced(gateway, &error);
         if let Some((known, abridged)) = reading.abridge(dialect) {
             let claim = identity::claim(&headers, &abridged.ask);
             let placed = place::place_abridged(&*gateway.history, claim, &abridged, &known, fresh.clone());
             match placed.await {
                 Ok(Some(placed)) => return Ok((reading, abridged.ask, placed)),
                 Err(PlaceError::Store(_)) if passes => {}
-                other => drop(other.map_err(misplaced)?),
+                other => drop(other.map_err(|error| misplaced(gateway, &error))?),
             }
         }
         reading.known = None;
-        let ask = reading.decode(dialect)?;
-        background::check(&ask)?;
-        let claim = identity::claim(&headers, &ask);
-        let behind = own.and_then(|own| own.behind);
-        let past = place::Past { remembered: remembered.as_ref(), behind: behind.as_ref() };
-        let placed = place::place(&*gateway.history, claim, &ask, past, fresh, &privacy);
-        let placed = match placed.await {
-            // A history that cannot be read is no reason to fail a request that brings its own.
-            Err(PlaceError::Store(error)) if passes && !place::leans_on_record(&ask) => {
-                gateway.telemetry.store_failed(StoreUse::Read);
-                tracing::error!(%error, "placed without the history");
-                Placed::unknown(&ask, unplaced)
+        let (ask, claim, behind) = match own {
+            Some(own) => (own.ask, Claim::Explicit(Text::from(own.conversation.as_str())), own.behind),
+            None => {
+                let ask = decode(dialect, Arc::clone(&reading.body))?;
+                background_request::check(&ask)?;
+                let claim = identity::claim(&headers, &ask);
+                (ask, claim, None)
             }
-            placed => placed.map_err(misplaced)?,
         };
+        let past = Past { remembered: remembered.as_ref(), behind: behind.as_ref() };
+        let placed = place_whole(gateway, claim, &ask, past, fresh, passes).await?;
         Ok((reading, ask, placed))
     }
 
@@ -96,12 +126,9 @@ impl Reading {
         let known = self.known.as_ref()?;
         let abridged = known.abridge(dialect, &self.body)?;
         // What runs in the background, or is refused for asking that wrongly, is looked at whole.
-        let is_usual = background::check(&abridged.ask).is_ok() && !background::is_wanted(&abridged.ask);
+        let is_usual =
+            background_request::check(&abridged.ask).is_ok() && !background_request::is_wanted(&abridged.ask);
         is_usual.then(|| (Arc::clone(known), abridged))
-    }
-
-    fn decode(&self, dialect: Dialect) -> Result<Ask, Failure> {
-        decode_request(dialect, Arc::clone(&self.body)).map_err(|error| undecodable(&error))
     }
 
     /// Gives back the memory that is not needed any more once the request was sent.
@@ -173,7 +200,7 @@ impl Running {
         if self.reading.known.is_none() {
             return Ok(());
         }
-        let ask = self.reading.decode(self.ask.dialect)?;
+        let ask = decode(self.ask.dialect, Arc::clone(&self.reading.body))?;
         let abridged = (&self.ask, &self.placed);
         let placed = place::unabridged(&*self.gateway.history, &ask, abridged).await;
         self.placed = placed.map_err(|error| misplaced(&self.gateway, &error))?;

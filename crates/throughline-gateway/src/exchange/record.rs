@@ -126,9 +126,6 @@ const PENDING_TIME_MAX: Duration = Duration::from_secs(1);
 /// Events of which something is taken out wait for the end of the answer, or until there are so many bytes of them.
 const PRIVATE_BYTES_MAX: usize = 32 << 20;
 
-/// The event that holds the body with which a backend refused an attempt.
-pub const REFUSED: &str = "throughline.refused";
-
 impl Recorder {
     /// Begins the record of an exchange whose request was read whole at `arrived`; with `passes`, failures to
     /// write do not fail the exchange.

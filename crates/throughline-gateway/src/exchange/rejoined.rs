@@ -4,7 +4,7 @@
 //! back from the client as one. No chain of the record ends with that text. It is recognised by what it says: the
 //! record has an answer at that place that was interrupted by recalls, and its pieces make up the text.
 
-use super::place::PlaceError;
+use super::place_error::PlaceError;
 use throughline_core::{ConversationId, Entry, EntryId, Kind, Role, Said};
 use throughline_store::{Entries, Exchanges, History, Kept, Paging};
 

@@ -1,724 +1,171 @@
-//! Turns what a backend streams into what the client is sent.
+//! An answer on its way from a backend to whoever wants it: the one loop that every answer goes through.
 //!
-//! Where both speak one dialect and nothing was renamed, events are forwarded as they came, unknown ones
-//! too, but for the model's name. Otherwise they go through the frames. Either way every event is kept for
-//! the record, the reply is assembled, and whatever ends the answer is held back: the history must be
-//! durable before the client is told that the turn is over.
+//! Who wants it is a [`Sink`]: a client that reads a stream or waits for the whole, a job in the background, or the
+//! gateway itself. Whatever a backend says is taken down before it is passed on. When a model only recalls something,
+//! it is given that and the answer goes on. What comes out is the reply as it is to be recorded, and nothing has been
+//! told of its end: that is for the [conclusion](super::conclude).
 
-use super::editing;
-use super::permit::Permit;
-use super::recall::Curtain;
-use super::{stalled, too_large};
-use crate::egress::bounds::{EVENTS_BEFORE_MAX, EVENTS_MAX};
-use crate::egress::echo::EchoStream;
-use crate::egress::{AnswerBounds, EchoFilter, EgressError};
-use throughline_core::{
-    Ask, Assembler, BlockKind, Dialect, Ending, Failure, Frame, Piece, Reply, Seal, Text,
-};
-use throughline_store::{Moment, ProviderEvent};
-use throughline_wire::json::{Document, Edit, Kind, Writer, patch, quote};
-use throughline_wire::sse::{SseDecoder, SseError, SseEvent, write_event};
-use throughline_wire::{MAX_BLOCKS, Outgoing, ReasoningEvents, Restorer, StreamDecoder, StreamEncoder};
+use super::Running;
+use super::answer_stream::AnswerStream;
+use super::failures::broken_off;
+use super::open::{Answer, Opened, pump};
+use super::prompting::Prompted;
+use crate::capability::Form;
+use crate::egress::{AnswerBounds, Answered};
+use crate::gateway::now;
+use std::future::Future;
+use throughline_core::{Ending, Failure, Frame, Reply, Text};
+use throughline_store::{ProviderEvent, StoreError};
 
-/// Relays one streamed answer.
-pub struct Relay {
-    sse: SseDecoder,
-    /// Takes our own secrets out of the events.
-    echoes: EchoStream,
-    bounds: AnswerBounds,
-    size: AnswerSize,
-    decoder: StreamDecoder,
-    restorer: Restorer,
-    assembler: Assembler,
-    way: Way,
-    curtain: Curtain,
-    permit: Permit,
-    /// Whether the answer was ended because it calls what it may not.
-    refused: bool,
-    /// Whether the answer was ended because of how it came: too large, or getting nowhere.
-    aborted: bool,
-    /// What ends the answer, held back until the history has it.
-    closing: String,
-    /// The whole answer as a forwarded stream gives it at its end.
-    whole: Option<Text>,
-    ending: Option<Ending>,
-    begun: bool,
-    /// The backend's id of the answer.
-    id: Option<Text>,
-    /// The first and the last event that was forwarded, to go by if the stream breaks off.
-    forwarded: Option<(Text, Text)>,
-    /// The events of items that were forwarded whole, likewise.
-    done: Vec<Text>,
-    events: Vec<ProviderEvent>,
-    /// Whether nothing of the answer under way has come, which is the rest of one before: it may still be
-    /// asked for again.
-    tentative: bool,
-    /// What the client is told at the end about what it asked to have done with its history.
-    applied: Option<Text>,
-}
+/// Where an answer goes while it comes.
+pub(super) trait Sink: Send {
+    /// An answer has begun, in pieces or whole.
+    fn begin(&mut self, _is_whole: bool) {}
 
-/// How much of an answer has come.
-#[derive(Clone, Copy, Debug, Default)]
-struct AnswerSize {
-    /// How many events.
-    events: usize,
-    /// How many of them said something that is part of the answer.
-    meaningful: usize,
-    /// How many blocks have begun.
-    blocks: usize,
-    /// How many bytes the answer has that is put together from them.
-    bytes: usize,
-    /// How many bytes the items have that were forwarded whole.
-    done_bytes: usize,
-}
+    /// Events have come, unaltered and in their order, and these frames followed from them.
+    fn observe(&mut self, _events: &[ProviderEvent], _frames: &[Frame]) {}
 
-/// How events reach the client.
-pub enum Way {
-    /// As they came, but for what the client knows by another name or the backend does not know.
-    Forward {
-        /// The dialect of both sides.
-        dialect: Dialect,
-        /// What the client knows otherwise.
-        terms: Terms,
-    },
-    /// Written anew.
-    Translate(Box<StreamEncoder>),
-    /// Not at all: it is the gateway itself, which is handed the frames.
-    Keep(Vec<Frame>),
-}
+    /// Takes what may be shown of the answer now, written in the client's dialect.
+    fn send(&mut self, text: String) -> impl Future<Output = Result<(), Unwanted>> + Send;
 
-/// What the client calls by another name than the backend, or the backend was not told of.
-#[derive(Clone, Debug, Default)]
-pub struct Terms {
-    /// The model as the client named it.
-    pub model: Option<Text>,
-    /// The response, where the client knows it by an id of ours.
-    pub id: Option<Text>,
-    /// The response that the client continues.
-    pub previous: Option<Text>,
-    /// The conversation that the client continues.
-    pub conversation: Option<Text>,
-}
+    /// Waits until nobody wants the answer any more.
+    fn unwanted(&mut self) -> impl Future<Output = ()> + Send;
 
-impl Way {
-    /// Has the client see the answer under an id of ours, where it is forwarded.
-    pub fn rename_response(&mut self, id: Text) {
-        if let Self::Forward { terms, .. } = self {
-            terms.id = Some(id);
-        }
-    }
-
-    /// Chooses what the events of raw reasoning are called, where they are written anew.
-    pub fn name_reasoning(&mut self, names: ReasoningEvents) {
-        if let Self::Translate(encoder) = self {
-            encoder.set_reasoning_events(names);
-        }
+    /// Returns why the answer is ended, if it takes more than there is room for.
+    fn overflow(&self, _bounds: &AnswerBounds) -> Option<Failure> {
+        None
     }
 }
 
-impl Terms {
-    /// Returns what the request leans on, which no backend is told of.
-    #[must_use]
-    pub fn of(ask: &Ask) -> Self {
-        Self { previous: ask.previous.clone(), conversation: ask.conversation.clone(), ..Self::default() }
-    }
+/// Nobody wants the answer any more.
+pub(super) struct Unwanted;
 
-    /// Says whether the backend's words are the client's.
-    const fn are_none(&self) -> bool {
-        self.model.is_none() && self.id.is_none() && self.previous.is_none() && self.conversation.is_none()
+/// An answer of which everything has come that will come.
+pub(super) struct Relayed {
+    /// What was sent for it; nothing if nobody was asked.
+    pub prompted: Option<Prompted>,
+    /// Which of the destinations gave it.
+    pub destination: usize,
+    /// What it says, with what was recalled in it.
+    pub reply: Reply,
+    /// Events that are not in the record yet.
+    pub events: Vec<ProviderEvent>,
+    /// What tells the client that the answer is over, as far as it was streamed.
+    pub closing: String,
+    /// The whole answer as a forwarded stream gave it at its end.
+    pub whole: Option<Text>,
+    /// Whether it was ended because of how it came: too large, or getting nowhere.
+    pub was_aborted: bool,
+}
+
+/// Why there is no answer.
+pub(super) enum RelayError {
+    /// It cannot be recorded.
+    Store(StoreError),
+    /// What was to follow on a recall did not come.
+    Failed(Failure),
+}
+
+impl From<StoreError> for RelayError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }
 
-impl Relay {
-    /// Returns a relay for the answer of a backend that speaks `dialect`.
-    #[must_use]
-    pub fn new(dialect: Dialect, restorer: Restorer, way: Way, permit: Permit, curtain: Curtain) -> Self {
+impl Relayed {
+    /// An answer for which no backend was heard.
+    pub fn without_backend(reply: Reply) -> Self {
         Self {
-            sse: SseDecoder::new(AnswerBounds::NONE.bytes),
-            echoes: EchoStream::default(),
-            bounds: AnswerBounds::NONE,
-            size: AnswerSize::default(),
-            decoder: StreamDecoder::new(dialect),
-            restorer,
-            assembler: Assembler::new(dialect),
-            way,
-            curtain,
-            permit,
-            refused: false,
-            aborted: false,
+            prompted: None,
+            destination: 0,
+            reply,
+            events: Vec::new(),
             closing: String::new(),
             whole: None,
-            ending: None,
-            begun: false,
-            id: None,
-            forwarded: None,
-            done: Vec::new(),
-            events: Vec::new(),
-            tentative: false,
-            applied: None,
+            was_aborted: false,
         }
     }
+}
 
-    /// Says how much is taken of the answer that comes next, and what is taken out of it.
-    pub fn bound(&mut self, bounds: AnswerBounds, echoes: &EchoFilter) {
-        self.bounds = bounds;
-        self.sse = SseDecoder::new(bounds.bytes);
-        self.echoes = EchoStream::new(echoes.clone());
-    }
-
-    /// Has the client told at the end what was done with its history as it asked.
-    pub fn tell_edits(&mut self, applied: Option<Text>) {
-        self.applied = applied;
-    }
-
-    /// Takes the next bytes and appends to `out` what the client may be sent now.
-    ///
-    /// # Errors
-    /// When one event is larger than any real one.
-    pub fn feed(&mut self, bytes: &[u8], now: Moment, out: &mut String) -> Result<(), SseError> {
-        let fed = self.sse.feed(bytes);
-        while let Some(event) = self.sse.next_event() {
-            self.echoes.push(event);
-            while let Some(event) = self.echoes.pop() {
-                self.handle_event(event, now, out);
+/// Brings an answer that has begun to its end.
+pub(super) async fn relay(
+    exchange: &mut Running,
+    opened: Opened,
+    sink: &mut impl Sink,
+) -> Result<Relayed, RelayError> {
+    let Opened { mut prompted, mut sent, mut answer } = opened;
+    sink.begin(matches!(answer, Answer::Whole(..)));
+    loop {
+        exchange.recorder.attempt_ended(Some(200), None, now());
+        let (mut reply, events) = match answer {
+            Answer::Whole(reply, events) => (*reply, events),
+            Answer::Stream(stream) => {
+                return Box::pin(relay_stream(exchange, *stream, prompted, sent, sink)).await;
             }
-        }
-        fed
-    }
-
-    /// Returns how many events have come that said something, so that it can be told whether the answer gets anywhere.
-    #[must_use]
-    pub const fn progress(&self) -> usize {
-        self.size.meaningful
-    }
-
-    /// Says whether the answer was ended because of how it came.
-    #[must_use]
-    pub const fn was_aborted(&self) -> bool {
-        self.aborted
-    }
-
-    /// Ends an answer of which no more is taken, in the way of the client's dialect.
-    pub fn abort(&mut self, failure: Failure, now: Moment, out: &mut String) {
-        while let Some(event) = self.echoes.finish() {
-            self.handle_event(event, now, out);
-        }
-        self.stop(failure, out);
-    }
-
-    fn stop(&mut self, failure: Failure, out: &mut String) {
-        if self.ending.is_some() {
-            return;
-        }
-        self.aborted = true;
-        if let Way::Forward { dialect, .. } = &self.way {
-            self.break_off(*dialect, &failure);
-        }
-        self.handle_frames(vec![Frame::Closed(Ending::Failed(failure))], out);
-    }
-
-    /// Ends the stream and appends to `out` what came of that; the closing is still held back.
-    pub fn finish(&mut self, now: Moment, out: &mut String) {
-        while let Some(event) = self.sse.finish() {
-            self.echoes.push(event);
-        }
-        while let Some(event) = self.echoes.finish() {
-            self.handle_event(event, now, out);
-        }
-        if self.aborted {
-            return;
-        }
-        let mut frames = Vec::new();
-        self.decoder.finish(&mut frames);
-        let broke = frames.iter().any(|frame| matches!(frame, Frame::Closed(ending) if !is_stop(ending)));
-        self.handle_frames(frames, out);
-        if broke && let Way::Forward { dialect, .. } = &self.way {
-            self.break_off(*dialect, &super::broken_off());
-        }
-    }
-
-    /// Says whether the answer is over and the turn is not: all it wants is to recall something.
-    #[must_use]
-    pub const fn awaits_recall(&self) -> bool {
-        self.curtain.holds()
-    }
-
-    /// Goes on with a further answer of a backend that speaks `dialect`, for the client in the same stream;
-    /// returns the reply so far.
-    pub fn take_reply(&mut self, dialect: Dialect) -> Reply {
-        std::mem::replace(&mut self.assembler, Assembler::new(dialect)).finish()
-    }
-
-    /// Begins to read a further answer, which the client sees as the rest of the one before.
-    pub fn resume(&mut self, dialect: Dialect, restorer: Restorer, is_last: bool) {
-        self.size = AnswerSize::default();
-        self.decoder = StreamDecoder::new(dialect);
-        self.restorer = restorer;
-        self.assembler = Assembler::new(dialect);
-        self.ending = None;
-        self.begun = false;
-        if let Way::Translate(encoder) = &mut self.way {
-            encoder.set_apart();
-        }
-        if std::mem::replace(&mut self.tentative, true) {
-            self.events.clear();
-            self.curtain.begin_again(is_last);
-        } else {
-            self.curtain.resume(is_last);
-        }
-    }
-
-    /// Ends an answer that is written anew, because its rest does not come.
-    pub fn fail(&mut self, failure: Failure) {
-        self.tentative = false;
-        self.curtain.resume(true);
-        self.handle_frames(vec![Frame::Closed(Ending::Failed(failure))], &mut String::new());
-    }
-
-    /// Says whether the answer was ended because it calls what it may not.
-    #[must_use]
-    pub const fn was_refused(&self) -> bool {
-        self.refused
-    }
-
-    /// Ends an answer that is written anew, because somebody called it off.
-    pub fn call_off(&mut self, out: &mut String) {
-        self.handle_frames(vec![Frame::Closed(Ending::Cancelled)], out);
-    }
-
-    /// Tells the client that a forwarded stream is over before its end, in the way of the dialect.
-    fn break_off(&mut self, dialect: Dialect, failure: &Failure) {
-        let response =
-            self.forwarded.as_ref().filter(|_| dialect == Dialect::Responses).and_then(|(first, last)| {
-                let response = failed(&whole(first)?, &self.done, failure)?;
-                let last = Document::parse(last.as_str()).ok();
-                let number = last.and_then(|last| last.root().field("sequence_number")?.as_u64());
-                Some((response, number.unwrap_or(self.size.events as u64)))
-            });
-        let Some((response, number)) = response else {
-            let body = match dialect {
-                Dialect::Responses => error_data(failure, self.size.events as u64),
-                Dialect::Chat | Dialect::Messages => throughline_wire::encode_error(dialect, failure),
-            };
-            return write_event(&mut self.closing, error_event(dialect), &body);
+            Answer::Rest(_) => return Err(RelayError::Failed(broken_off())),
         };
-        let mut writer = Writer::with_capacity(response.len() + 64);
-        writer.begin_object();
-        writer.field_str("type", "response.failed");
-        writer.field_uint("sequence_number", number.saturating_add(1));
-        writer.field_raw("response", &response);
-        writer.end_object();
-        write_event(&mut self.closing, Some("response.failed"), &writer.into_string());
-        complete(dialect, &mut self.closing);
-        self.whole = Some(response.into());
-    }
 
-    /// Says whether the client is sent a response as the backend has it, with the id that it gave.
-    #[must_use]
-    pub const fn forwards_response(&self) -> bool {
-        matches!(self.way, Way::Forward { dialect: Dialect::Responses, .. })
-    }
-
-    /// Returns the id that the backend gave the answer.
-    #[must_use]
-    pub const fn id(&self) -> Option<&Text> {
-        self.id.as_ref()
-    }
-
-    /// Takes events that came before through another relay, and appends to `out` what the client may be sent of them.
-    pub fn take_over(&mut self, mut before: Self, out: &mut String) {
-        let mut at = Moment::default();
-        for event in before.take_events() {
-            at = event.at;
-            self.handle_event(SseEvent { name: event.name, data: event.data }, event.at, out);
+        sink.observe(&events, &[]);
+        if !exchange.recollect(&mut reply, sent) {
+            let nothing = Relayed::without_backend(reply);
+            return Ok(Relayed { prompted: Some(prompted), destination: sent.0, events, ..nothing });
         }
-        let is_over = before.ending.is_some();
-        self.sse = before.sse;
-        self.echoes = before.echoes;
-        if is_over && self.ending.is_none() {
-            self.finish(at, out);
+        let next = exchange.ask_again(&reply, events, sent, None).await;
+        Opened { prompted, sent, answer } = next.map_err(RelayError::Failed)?;
+    }
+}
+
+/// Brings a stream to its end.
+async fn relay_stream(
+    exchange: &mut Running,
+    (mut answered, mut stream, mut out): (Answered, AnswerStream, String),
+    prompted: Prompted,
+    mut sent: (usize, Form),
+    sink: &mut impl Sink,
+) -> Result<Relayed, RelayError> {
+    let mut is_unwanted = false;
+    loop {
+        let events = stream.take_events();
+        sink.observe(&events, &stream.take_frames());
+        exchange.recorder.events(events).await?;
+        if !out.is_empty() {
+            is_unwanted |= sink.send(std::mem::take(&mut out)).await.is_err();
         }
-    }
-
-    /// Says whether a part of the answer itself has come, or its end.
-    #[must_use]
-    pub const fn has_begun(&self) -> bool {
-        self.begun || self.ending.is_some()
-    }
-
-    /// Says whether a part of the answer itself has come.
-    #[must_use]
-    pub const fn has_content(&self) -> bool {
-        self.begun
-    }
-
-    /// Returns how the answer ended, once it has.
-    #[must_use]
-    pub const fn ending(&self) -> Option<&Ending> {
-        self.ending.as_ref()
-    }
-
-    /// Returns how many events came since they were last taken.
-    #[must_use]
-    pub const fn events(&self) -> usize {
-        self.events.len()
-    }
-
-    /// Returns the events that came since this was last asked.
-    pub fn take_events(&mut self) -> Vec<ProviderEvent> {
-        std::mem::take(&mut self.events)
-    }
-
-    /// Returns the frames that came since this was last asked, where the client is the gateway itself.
-    pub fn take_frames(&mut self) -> Vec<Frame> {
-        match &mut self.way {
-            Way::Keep(frames) => std::mem::take(frames),
-            Way::Forward { .. } | Way::Translate(_) => Vec::new(),
+        if is_unwanted {
+            break;
         }
-    }
 
-    /// Returns the whole answer as a forwarded stream gave it at its end, where the dialect does that.
-    pub fn take_whole(&mut self) -> Option<Text> {
-        self.whole.take()
-    }
-
-    /// Returns the reply and the closing that was held back.
-    #[must_use]
-    pub fn into_reply(mut self) -> (Reply, String) {
-        if let (Way::Forward { dialect, .. }, Some(Ending::Stopped(_))) = (&self.way, &self.ending) {
-            complete(*dialect, &mut self.closing);
-        }
-        (self.assembler.finish(), self.closing)
-    }
-
-    fn handle_event(&mut self, event: SseEvent, now: Moment, out: &mut String) {
-        if self.refused || self.aborted {
-            return;
-        }
-        let mut frames = Vec::new();
-        self.decoder.handle_event(&event, &mut frames);
-        self.size.take_in(&frames);
-        if let Some(failure) = self.excess() {
-            self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
-            return self.stop(failure, out);
-        }
-        let refusal = frames.iter().find_map(|frame| self.refusal(frame));
-        if let (Way::Forward { dialect, .. }, Some(failure)) = (&self.way, &refusal) {
-            self.break_off(*dialect, failure);
-        } else if let Way::Forward { dialect, terms } = &self.way {
-            let ends = self.ending.is_some() || frames.iter().any(|frame| matches!(frame, Frame::Closed(_)));
-            let data = renamed(*dialect, &event.data, terms);
-            let data = data.map_or_else(|| event.data.clone(), Text::from);
-            let target = if ends { &mut self.closing } else { &mut *out };
-            write_event(target, event.name.as_deref(), &data);
-            if ends && *dialect == Dialect::Responses {
-                self.whole = whole(&data).or(self.whole.take());
+        if stream.ending().is_some() {
+            match exchange.follow(&mut stream, &mut sent).await {
+                Some(rest) => (answered, out) = rest,
+                None => break,
             }
-            if event.name.as_deref() == Some("response.output_item.done") {
-                self.size.done_bytes = self.size.done_bytes.saturating_add(data.len());
-                if self.size.done_bytes <= self.bounds.bytes {
-                    self.done.push(data.clone());
-                }
-            }
-            let first = self.forwarded.take().map_or_else(|| data.clone(), |(first, _)| first);
-            self.forwarded = Some((first, data));
+            continue;
         }
-        self.events.push(ProviderEvent { at: now, name: event.name, data: event.data });
-        self.handle_frames(frames, out);
-    }
 
-    /// Returns what is wrong with the answer if there is more of it than is taken of any.
-    fn excess(&self) -> Option<Failure> {
-        let Self { bounds, size, decoder, .. } = self;
-        if bounds.bytes == usize::MAX {
-            return None;
+        tokio::select! {
+            // Even where the backend always has something to say.
+            biased;
+            () = sink.unwanted() => is_unwanted = true,
+            _ = pump(&mut answered, &mut stream, &mut out) => {}
         }
-        if size.blocks > MAX_BLOCKS || decoder.has_too_many_blocks() {
-            return Some(too_large(format!("it has more than {MAX_BLOCKS} parts")));
-        }
-        if size.events > EVENTS_MAX {
-            return Some(too_large(format!("it has more than {EVENTS_MAX} events")));
-        }
-        if !self.begun && size.events > EVENTS_BEFORE_MAX {
-            return Some(too_large(format!("it says nothing in {EVENTS_BEFORE_MAX} events")));
-        }
-        let is_larger = size.bytes > bounds.bytes || decoder.unframed_bytes() > bounds.bytes;
-        is_larger.then(|| failure_of(&EgressError::TooLarge { limit: bounds.bytes }))?
-    }
-
-    /// Returns what is wrong with a call that begins, if it may not.
-    fn refusal(&self, frame: &Frame) -> Option<Failure> {
-        match frame {
-            Frame::Begun { kind: BlockKind::Call { name, .. }, .. } => self.permit.refusal(name),
-            _ => None,
+        if let Some(failure) = sink.overflow(&answered.bounds) {
+            stream.abort(failure, now(), &mut out);
         }
     }
 
-    fn handle_frames(&mut self, frames: Vec<Frame>, out: &mut String) {
-        let mut restored = Vec::with_capacity(frames.len());
-        for frame in frames {
-            self.restorer.handle_frame(frame, &mut restored);
-        }
-        for frame in restored {
-            if self.refused {
-                return;
-            }
-            let frame = match self.refusal(&frame) {
-                Some(failure) => {
-                    self.refused = true;
-                    Frame::Closed(Ending::Failed(failure))
-                }
-                None => frame,
-            };
-            self.assembler.handle_frame(&frame);
-            self.begun |= matches!(frame, Frame::Begun { .. });
-            if let Frame::Opened { id, .. } = &frame {
-                self.id.clone_from(id);
-            }
-            self.tentative &= !self.begun;
-            if let Frame::Closed(ending) = &frame {
-                self.ending = Some(ending.clone());
-                // Another attempt may bring the rest; if none does, that is told then.
-                if self.tentative && !is_stop(ending) {
-                    return;
-                }
-            }
-            self.translate(&frame, out);
-        }
+    if is_unwanted && stream.ending().is_none() {
+        stream.call_off(&mut out);
+        // Some have asked for the end themselves, and wait for it.
+        let _ = sink.send(out).await;
     }
-
-    fn translate(&mut self, frame: &Frame, out: &mut String) {
-        if matches!(self.way, Way::Forward { .. }) {
-            return;
-        }
-        for words in self.curtain.last_words(frame) {
-            self.write(words, out);
-        }
-        if let Some(frame) = self.curtain.handle_frame(frame) {
-            self.write(frame, out);
-        }
+    exchange.note_abort(&stream);
+    let (events, whole, was_aborted) = (stream.take_events(), stream.take_whole(), stream.was_aborted());
+    let (mut reply, closing) = stream.into_reply();
+    if is_unwanted {
+        reply.ending = Ending::Cancelled;
     }
-
-    fn write(&mut self, frame: Frame, out: &mut String) {
-        let encoder = match &mut self.way {
-            Way::Translate(encoder) => encoder,
-            Way::Keep(frames) => return frames.push(frame),
-            Way::Forward { .. } => return,
-        };
-        let mut events: Vec<Outgoing> = Vec::new();
-        encoder.handle_frame(&frame, &mut events);
-        let target = if self.ending.is_some() { &mut self.closing } else { out };
-        for event in events {
-            let ends = event.name == Some("message_delta");
-            let told = editing::told(&event.data, self.applied.as_ref().filter(|_| ends));
-            write_event(target, event.name, told.as_ref().unwrap_or(&event.data));
-        }
-    }
-}
-
-impl AnswerSize {
-    /// Takes in what came of one event.
-    fn take_in(&mut self, frames: &[Frame]) {
-        self.events += 1;
-        let mut says_something = false;
-        for frame in frames {
-            says_something |= !matches!(frame, Frame::Alien { .. });
-            let (blocks, bytes) = match frame {
-                Frame::Begun { kind: BlockKind::Call { id, name, .. }, .. } => (1, id.len() + name.len()),
-                Frame::Begun { kind: BlockKind::Opaque { text, .. }, .. } => (1, text.len()),
-                Frame::Begun { .. } => (1, 0),
-                Frame::Grew { piece, .. } => (0, length_of(piece)),
-                _ => (0, 0),
-            };
-            self.blocks += blocks;
-            self.bytes = self.bytes.saturating_add(bytes);
-        }
-        self.meaningful += usize::from(says_something);
-    }
-}
-
-fn length_of(piece: &Piece) -> usize {
-    match piece {
-        Piece::Text(text)
-        | Piece::Reasoning(text)
-        | Piece::Summary { text, .. }
-        | Piece::Annotation(text) => text.len(),
-        Piece::Seal(Seal::Signature(text) | Seal::Redacted(text) | Seal::Encrypted(text)) => text.len(),
-    }
-}
-
-/// Returns the failure that ends an answer of which no more is taken; none for a connection that just ended.
-pub(super) fn failure_of(error: &EgressError) -> Option<Failure> {
-    match error {
-        EgressError::TooLarge { limit } => {
-            Some(too_large(format!("it has more than {limit} bytes (`limits.answer_bytes`)")))
-        }
-        EgressError::Stalled { limit } => Some(stalled(*limit)),
-        EgressError::Setup { .. }
-        | EgressError::Connect(_)
-        | EgressError::Silent
-        | EgressError::Broke(_)
-        | EgressError::NoCredentials => None,
-    }
-}
-
-/// Adds the mark that ends a stream of the dialect, if the backend left it out or it is still to come.
-fn complete(dialect: Dialect, closing: &mut String) {
-    let (name, mark) = match dialect {
-        Dialect::Chat | Dialect::Responses => (None, "[DONE]"),
-        Dialect::Messages => (Some("message_stop"), r#"{"type":"message_stop"}"#),
-    };
-    let is_there = match dialect {
-        Dialect::Messages => closing.contains("message_stop"),
-        Dialect::Chat | Dialect::Responses => closing.ends_with("data: [DONE]\n\n"),
-    };
-    if !is_there {
-        write_event(closing, name, mark);
-    }
-}
-
-const fn is_stop(ending: &Ending) -> bool {
-    matches!(ending, Ending::Stopped(_))
-}
-
-/// Returns the response that a terminal event carries.
-fn whole(data: &str) -> Option<Text> {
-    let document = Document::parse(data).ok()?;
-    document.root().field("response").map(|response| Text::from(response.raw()))
-}
-
-/// Returns the name of the event that carries an error.
-const fn error_event(dialect: Dialect) -> Option<&'static str> {
-    match dialect {
-        Dialect::Chat => None,
-        Dialect::Messages | Dialect::Responses => Some("error"),
-    }
-}
-
-/// Returns the data of the event by which the Responses dialect tells of a failure that belongs to no response.
-fn error_data(failure: &Failure, number: u64) -> String {
-    let mut writer = Writer::new();
-    writer.begin_object();
-    writer.field_str("type", "error");
-    writer.field_uint("sequence_number", number);
-    writer.field_str("code", failure.code.as_deref().unwrap_or("server_error"));
-    writer.field_str("message", &failure.message);
-    match &failure.param {
-        Some(param) => writer.field_str("param", param),
-        None => writer.field_raw("param", "null"),
-    }
-    writer.end_object();
-    writer.into_string()
-}
-
-/// Returns a response that has failed, as one that was under way, with the items that are all there.
-fn failed(response: &str, done: &[Text], failure: &Failure) -> Option<String> {
-    let mut output = Writer::new();
-    output.begin_array();
-    for event in done {
-        let document = Document::parse(event.as_str()).ok()?;
-        output.raw(document.root().field("item")?.raw());
-    }
-    output.end_array();
-    let output = output.into_string();
-    let mut error = Writer::new();
-    error.begin_object();
-    error.field_str("code", failure.code.as_deref().unwrap_or("server_error"));
-    error.field_str("message", &failure.message);
-    error.end_object();
-    let error = error.into_string();
-    let edits = [
-        Edit::Set { name: "status", value: "\"failed\"" },
-        Edit::Set { name: "error", value: &error },
-        Edit::Set { name: "output", value: &output },
-    ];
-    patch(response, &edits).ok()
-}
-
-/// Returns an event's data in the client's terms, if the event says anything in others.
-fn renamed(dialect: Dialect, data: &str, terms: &Terms) -> Option<String> {
-    if terms.are_none() {
-        return None;
-    }
-    let holder = match dialect {
-        Dialect::Chat => return rename(data, terms),
-        Dialect::Messages => "message",
-        Dialect::Responses => "response",
-    };
-    let document = Document::parse(data).ok()?;
-    let inner = document.root().field(holder).filter(|inner| inner.kind() == Kind::Object)?;
-    let value = rename(inner.raw(), terms)?;
-    patch(data, &[Edit::Set { name: holder, value: &value }]).ok()
-}
-
-/// Returns an object with what it names as the client named it; nothing if it names nothing of that.
-pub(super) fn rename(object: &str, terms: &Terms) -> Option<String> {
-    if terms.are_none() {
-        return None;
-    }
-    let document = Document::parse(object).ok()?;
-    let named = [("model", &terms.model), ("previous_response_id", &terms.previous)];
-    let mut values: Vec<(&str, String)> = named
-        .into_iter()
-        .filter(|(name, _)| document.root().field(name).is_some())
-        .filter_map(|(name, value)| Some((name, quote(value.as_ref()?))))
-        .collect();
-    // Whatever stands there, or if nothing does: what has no id cannot be gone on from.
-    values.extend(terms.id.as_ref().map(|id| ("id", quote(id))));
-    // Only an answer within a conversation has this field at all. What it goes on from at the backend is then
-    // our affair, and no response that the client has named.
-    if let Some(id) = &terms.conversation {
-        let previous = document.root().field("previous_response_id");
-        values.extend(previous.map(|_| ("previous_response_id", "null".to_owned())));
-        values.push(("conversation", conversation(id)));
-    }
-    let edits: Vec<Edit<'_>> = values.iter().map(|(name, value)| Edit::Set { name, value }).collect();
-    if edits.is_empty() { None } else { patch(object, &edits).ok() }
-}
-
-fn conversation(id: &str) -> String {
-    let mut writer = Writer::new();
-    writer.begin_object();
-    writer.field_str("id", id);
-    writer.end_object();
-    writer.into_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_end_mark_is_there_once() {
-        for (dialect, mark) in [(Dialect::Chat, "[DONE]"), (Dialect::Messages, "message_stop")] {
-            let mut closing = String::new();
-            complete(dialect, &mut closing);
-            let once = closing.clone();
-            complete(dialect, &mut closing);
-            assert!(closing.contains(mark));
-            assert_eq!(closing, once);
-        }
-    }
-
-    #[test]
-    fn the_model_is_renamed_where_each_dialect_names_it() {
-        let mine = Some(Text::from_static("mine"));
-        let terms = Terms { model: mine.clone(), ..Terms::default() };
-        let chat = renamed(Dialect::Chat, r#"{"id":1,"model":"theirs","x":1.10}"#, &terms);
-        assert_eq!(chat.as_deref(), Some(r#"{"id":1,"model":"mine","x":1.10}"#));
-        let start = r#"{"type":"message_start","message":{"model":"theirs"}}"#;
-        let messages = renamed(Dialect::Messages, start, &terms);
-        assert_eq!(messages.as_deref(), Some(r#"{"type":"message_start","message":{"model":"mine"}}"#));
-        assert_eq!(renamed(Dialect::Messages, r#"{"type":"ping"}"#, &terms), None);
-        assert_eq!(renamed(Dialect::Chat, "[DONE]", &terms), None);
-        let created = r#"{"response":{"model":"theirs","previous_response_id":null}}"#;
-        let terms = Terms { previous: mine.clone(), ..Terms::default() };
-        let responses = renamed(Dialect::Responses, created, &terms);
-        let expected = r#"{"response":{"model":"theirs","previous_response_id":"mine"}}"#;
-        assert_eq!(responses.as_deref(), Some(expected));
-        let terms = Terms { conversation: mine, ..Terms::default() };
-        let responses = renamed(Dialect::Responses, r#"{"response":{"model":"theirs"}}"#, &terms);
-        let expected = r#"{"response":{"model":"theirs","conversation":{"id":"mine"}}}"#;
-        assert_eq!(responses.as_deref(), Some(expected));
-    }
+    exchange.recollect(&mut reply, sent);
+    let (prompted, destination) = (Some(prompted), sent.0);
+    Ok(Relayed { prompted, destination, reply, events, closing, whole, was_aborted })
 }

@@ -5,38 +5,15 @@
 //! id of ours. Otherwise a client that goes on from its answer could find itself in somebody else's conversation.
 
 use super::Running;
-use super::deliver::response_id;
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
 use throughline_core::{Dialect, Text};
 use throughline_store::Exchanges;
 
 /// The longest id of a backend that is shown. Gateways that keep their state in it have long ones.
 const LENGTH_MAX: usize = 1024;
 
-/// The ids of answers that are under way, and not in the history yet.
-#[derive(Debug, Default)]
-pub struct ResponseIds(Mutex<BTreeSet<Text>>);
-
-/// An id that is one answer's for as long as that is under way.
-#[derive(Debug)]
-pub struct ClaimedId {
-    ids: Arc<ResponseIds>,
-    id: Text,
-}
-
-impl ResponseIds {
-    /// Takes an id for an answer, unless another one under way has it.
-    fn claim(self: &Arc<Self>, id: &Text) -> Option<ClaimedId> {
-        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        is_free.then(|| ClaimedId { ids: Arc::clone(self), id: id.clone() })
-    }
-}
-
-impl Drop for ClaimedId {
-    fn drop(&mut self) {
-        self.ids.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-    }
+/// Returns the id of an answer that has none of the backend's.
+pub(super) fn response_id(exchange: &str) -> String {
+    format!("resp_{exchange}")
 }
 
 impl Running {
@@ -45,6 +22,10 @@ impl Running {
     pub(super) async fn keeps_id(&mut self, id: Option<&Text>) -> bool {
         if self.ask.dialect != Dialect::Responses {
             return true;
+        }
+        // The client may have seen it.
+        if let Some(keeps) = self.keeps_backend_id {
+            return keeps;
         }
         let keeps = match id {
             Some(id) => is_usable(id) && self.is_free(id).await,
@@ -56,8 +37,13 @@ impl Running {
                 "the backend gave an answer an id that is another's or none; it is shown under our own"
             );
         }
-        self.has_own_id = !keeps;
+        self.keeps_backend_id = Some(keeps);
         keeps
+    }
+
+    /// Says whether an answer that is forwarded is shown under an id of ours.
+    pub(super) fn has_own_id(&self) -> bool {
+        self.keeps_backend_id == Some(false)
     }
 
     /// Returns the id of ours for the answer.
@@ -85,16 +71,6 @@ fn is_usable(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_id_under_way_is_one_answers_alone() {
-        let ids = Arc::new(ResponseIds::default());
-        let id = Text::from_static("resp_1");
-        let first = ids.claim(&id);
-        assert!(first.is_some() && ids.claim(&id).is_none());
-        drop(first);
-        assert!(ids.claim(&id).is_some());
-    }
 
     #[test]
     fn what_is_no_id_is_not_shown_as_one() {

@@ -9,12 +9,12 @@
 use super::Running;
 use super::aside::{self, Aside, AsideError, SUMMARY};
 use super::planning::Planned;
+use crate::async_summary::AsyncSummary;
 use crate::config::HandoverSummary;
 use crate::drain::{Drain, Hold};
 use crate::egress::{Egress, Presented};
 use crate::gateway::now;
 use crate::privacy::Privacy;
-use crate::retelling::Retold;
 use crate::routing::{Destination, LearnedWindow};
 use crate::telemetry::{SummaryOutcome, Telemetry};
 use bytes::Bytes;
@@ -47,7 +47,7 @@ const INSTRUCTIONS: &str = "You are given the earlier part of a conversation bet
 
 /// One model asked to retell one span.
 struct Retelling {
-    retold: Retold,
+    retold: AsyncSummary,
     history: Arc<dyn History>,
     privacy: Arc<Privacy>,
     telemetry: Arc<Telemetry>,
@@ -144,7 +144,7 @@ impl Running {
             return self.gateway.telemetry.summarised(SummaryOutcome::Failed);
         };
         let Some(egress) = self.setup.egress.get(&destination.backend.name).cloned() else { return };
-        let Some(retold) = self.gateway.retellings.begin(&self.placed.conversation) else { return };
+        let Some(retold) = self.gateway.async_summaries.begin(&self.placed.conversation) else { return };
         let retelling = Retelling {
             retold,
             history: Arc::clone(&self.gateway.history),
@@ -154,7 +154,7 @@ impl Running {
             egress,
             destination,
             presented: self.presented.clone(),
-            lasts: self.gateway.retelling_lasts,
+            lasts: self.gateway.async_summary_lasts,
             pending,
             exchange: self.recorder.exchange().clone(),
         };

@@ -3,16 +3,15 @@
 //! Everything is as it is for clients, from the place in the history to the plan, the attempts, recall and the
 //! record. Only the answer is handed over in frames instead of being written in a dialect.
 
-use super::deliver::promise;
-use super::open::{Answer, Opened, pump};
-use super::relay::Relay;
-use super::{Incoming, Running, broken_off, unrecorded};
-use crate::capability::Form;
-use crate::egress::Answered;
+use super::conclude::Recipient;
+use super::failures::unrecorded;
+use super::open::Opened;
+use super::relay::{RelayError, Sink, Unwanted, relay};
+use super::{OwnRequest, Running};
+use crate::failure::gateway_error;
 use crate::gateway::{Gateway, now};
-use crate::ingress::reject::own;
 use std::sync::Arc;
-use throughline_core::{Ending, EntryId, Failure, FailureKind, Frame, Reply, Text};
+use throughline_core::{EntryId, Failure, FailureKind, Frame, Reply, Text};
 use throughline_store::{ExchangeId, ProviderEvent};
 use throughline_wire::status_of;
 use tokio_util::sync::CancellationToken;
@@ -20,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 /// Is told of an answer while it comes.
 pub(crate) trait Listener: Send {
     /// Events have come, unaltered and in their order, and these frames followed from them.
-    fn heard(&mut self, events: &[ProviderEvent], frames: &[Frame]);
+    fn observe(&mut self, events: &[ProviderEvent], frames: &[Frame]);
     /// Returns what the record is told about the answer, once all of it has come.
     fn remark(&mut self) -> Option<ProviderEvent>;
 }
 
 /// An answer, as it is in the history.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct Answer {
     /// The exchange that brought it.
     pub exchange: ExchangeId,
     /// The last attempt of that exchange.
@@ -42,148 +41,83 @@ pub(crate) struct Heard {
     pub reply: Reply,
 }
 
+/// The failure of an answer that was called off before it began.
+pub(crate) const CANCELLED: &str = "throughline_cancelled";
+
 /// Has a request answered.
 ///
 /// # Errors
 /// When there is no answer, or it could not be recorded.
-pub(crate) async fn hear(
+pub(crate) async fn answer_in_process(
     gateway: &Arc<Gateway>,
-    incoming: Incoming,
+    request: OwnRequest,
     listener: &mut dyn Listener,
     cancel: &CancellationToken,
-) -> Result<Heard, Failure> {
-    let mut running = Running::begin(gateway, incoming).await?;
+) -> Result<Answer, Failure> {
+    let mut running = Running::begin(gateway, request.into()).await?;
     let sought = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
         sought = running.seek() => Some(sought),
     };
     match sought {
-        None => running.called_off().await,
-        Some(Ok(opened)) => running.hear_out(opened, listener, cancel).await,
-        Some(Err(failure)) => {
-            let recorded = running.recorder.fail(status_of(failure.kind), now()).await;
-            recorded.map_err(|error| unrecorded(&error))?;
-            Err(failure)
-        }
+        None => running.cancel_in_process().await,
+        Some(Ok(opened)) => running.listen(opened, InProcess { listener, cancel }).await,
+        Some(Err(failure)) => running.fail_in_process(failure).await,
     }
 }
 
 impl Running {
-    async fn hear_out(
-        mut self,
-        mut opened: Opened,
-        listener: &mut dyn Listener,
-        cancel: &CancellationToken,
-    ) -> Result<Heard, Failure> {
-        loop {
-            let Opened { prompted, sent, answer } = opened;
-            self.recorder.attempt_ended(Some(200), None, now());
-            let (mut reply, events) = match answer {
-                Answer::Whole(reply, events) => (*reply, events),
-                Answer::Stream(stream) => {
-                    let (answered, relay, _) = *stream;
-                    let mut sent = sent;
-                    let stream = self.follow_stream(answered, relay, &mut sent, listener, cancel).await;
-                    let (reply, events) = stream?;
-                    return self.conclude(reply, prompted.forwards, sent, events, listener).await;
-                }
-                Answer::Rest(_) => return Err(broken_off()),
-            };
-            listener.heard(&events, &[]);
-            if !self.recollect(&mut reply, sent) {
-                return self.conclude(reply, prompted.forwards, sent, events, listener).await;
-            }
-            opened = self.ask_again(&reply, events, sent, None).await?;
-        }
-    }
-
-    /// Listens to a stream up to its end, and to what follows it because the model recalled something.
-    async fn follow_stream(
-        &mut self,
-        mut answered: Answered,
-        mut relay: Relay,
-        sent: &mut (usize, Form),
-        listener: &mut dyn Listener,
-        cancel: &CancellationToken,
-    ) -> Result<(Reply, Vec<ProviderEvent>), Failure> {
-        let mut out = String::new();
-        let mut is_cancelled = false;
-        loop {
-            let events = relay.take_events();
-            listener.heard(&events, &relay.take_frames());
-            if relay.ending().is_some() || is_cancelled {
-                let rest =
-                    if is_cancelled { None } else { self.follow_after(&mut relay, events, sent).await? };
-                match rest {
-                    Some(next) => answered = next,
-                    None => break,
-                }
-                continue;
-            }
-            self.recorder.events(events).await.map_err(|error| unrecorded(&error))?;
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => is_cancelled = true,
-                _ = pump(&mut answered, &mut relay, &mut out) => {}
-            }
-        }
-        self.note_abort(&relay);
-        let (mut reply, _) = relay.into_reply();
-        if is_cancelled {
-            reply.ending = Ending::Cancelled;
-        }
-        Ok((reply, Vec::new()))
-    }
-
-    /// Takes down the last events of an answer, and goes on if all it wants is to recall something.
-    async fn follow_after(
-        &mut self,
-        relay: &mut Relay,
-        events: Vec<ProviderEvent>,
-        sent: &mut (usize, Form),
-    ) -> Result<Option<Answered>, Failure> {
-        self.recorder.events(events).await.map_err(|error| unrecorded(&error))?;
-        Ok(self.follow(relay, sent).await.map(|(answered, _)| answered))
-    }
-
-    /// Writes the answer to the history, and returns it.
-    async fn conclude(
-        mut self,
-        mut reply: Reply,
-        forwards: bool,
-        sent: (usize, Form),
-        mut events: Vec<ProviderEvent>,
-        listener: &mut dyn Listener,
-    ) -> Result<Heard, Failure> {
-        self.recollect(&mut reply, sent);
-        let shown = self.shown_reply(&mut reply);
-        let forwards = forwards && self.keeps_id(reply.id.as_ref()).await;
-        promise(&mut self.recorder, &self.ask, &self.stamp, &reply, forwards);
-        events.extend(listener.remark());
-        let recorded = self.recorder.end(&reply, 200, None, events, now()).await;
-        recorded.map_err(|error| unrecorded(&error))?;
-        self.retell();
+    async fn listen(mut self, opened: Opened, mut sink: InProcess<'_>) -> Result<Answer, Failure> {
+        let mut relayed = match relay(&mut self, opened, &mut sink).await {
+            Ok(relayed) => relayed,
+            Err(RelayError::Store(error)) => return Err(unrecorded(&error)),
+            Err(RelayError::Failed(failure)) => return self.fail_in_process(failure).await,
+        };
+        relayed.events.extend(sink.listener.remark());
+        let destination = self.destinations[relayed.destination].clone();
+        let concluded = self.conclude(relayed, Recipient::InProcess).await;
+        let reply = concluded.map_err(|error| unrecorded(&error))?.shown;
         let (_, after) = self.recorder.tips();
-        Ok(Heard {
+        Ok(Answer {
             exchange: self.recorder.id().clone(),
             attempt: self.recorder.attempts().saturating_sub(1),
-            backend: self.destinations[sent.0].backend.name.clone(),
-            model: self.destinations[sent.0].model.clone(),
+            backend: destination.backend.name.clone(),
+            model: destination.model,
             after,
-            reply: shown.unwrap_or(reply),
+            reply,
         })
     }
 
-    async fn called_off(mut self) -> Result<Heard, Failure> {
+    async fn fail_in_process(mut self, failure: Failure) -> Result<Answer, Failure> {
+        let recorded = self.recorder.fail(status_of(failure.kind), now()).await;
+        recorded.map_err(|error| unrecorded(&error))?;
+        Err(failure)
+    }
+
+    async fn cancel_in_process(mut self) -> Result<Answer, Failure> {
         self.recorder.cancel(now()).await.map_err(|error| unrecorded(&error))?;
-        Err(cancelled())
+        Err(gateway_error(FailureKind::Conflict, CANCELLED, "called off before the answer began"))
     }
 }
 
-/// The failure of an answer that was called off before it began.
-pub(crate) const CANCELLED: &str = "throughline_cancelled";
+/// The gateway itself, which listens.
+struct InProcess<'l> {
+    listener: &'l mut dyn Listener,
+    cancel: &'l CancellationToken,
+}
 
-fn cancelled() -> Failure {
-    own(FailureKind::Conflict, CANCELLED, "called off before the answer began")
+impl Sink for InProcess<'_> {
+    fn observe(&mut self, events: &[ProviderEvent], frames: &[Frame]) {
+        self.listener.observe(events, frames);
+    }
+
+    /// Whoever listens is given frames, and no text is written for it.
+    async fn send(&mut self, _: String) -> Result<(), Unwanted> {
+        Ok(())
+    }
+
+    async fn unwanted(&mut self) {
+        self.cancel.cancelled().await;
+    }
 }

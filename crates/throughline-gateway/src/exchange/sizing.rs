@@ -7,21 +7,10 @@ use super::prompting::Prompted;
 use crate::gateway::Gateway;
 use crate::routing::Destination;
 use std::sync::Arc;
-use throughline_core::{Dialect, Ending, Entry, Format, Reply, Tool};
+use throughline_core::{Dialect, Ending, Reply};
 use throughline_store::{Moment, Write};
-use throughline_tokens::{Counts, Gauge, Method, Size};
+use throughline_tokens::{Gauge, Method, Size};
 use tokio::task::JoinHandle;
-
-/// What of a prompt is counted.
-#[derive(Debug, Default)]
-pub struct Countable {
-    /// The history that is shown.
-    pub entries: Vec<Entry>,
-    /// The tools on offer.
-    pub tools: Vec<Tool>,
-    /// The form that is asked for.
-    pub format: Option<Format>,
-}
 
 /// A prompt's size, which may still be in the making.
 #[derive(Debug)]
@@ -42,20 +31,12 @@ enum Progress {
     Lost,
 }
 
-impl Countable {
-    /// Returns the size.
-    #[must_use]
-    pub fn size(&self, gauge: &Gauge, counts: &Counts) -> Size {
-        gauge.prompt(counts, &self.entries, &self.tools, self.format.as_ref())
-    }
-}
-
 impl Sizing {
     /// Begins to count a prompt, if anybody will want to know; `client` is the dialect of the client.
     #[must_use]
     pub fn begin(gateway: &Arc<Gateway>, prompted: &mut Prompted, client: Dialect) -> Option<Self> {
         let destination = prompted.destination.clone();
-        let gauge = gateway.gauges.of(&gateway.standing(), &destination);
+        let gauge = gateway.token_counters.of(&gateway.standing(), &destination);
         let states_size = !prompted.forwards && client == Dialect::Messages;
         // What was left out is not counted, and a part teaches nothing about the whole.
         if prompted.abridged || (!gauge.learns() && !states_size) {
@@ -65,7 +46,8 @@ impl Sizing {
         let shared = Arc::clone(gateway);
         // A backend that goes on from what it keeps also counts what it was not sent now.
         let teaches = gauge.method() == Method::Estimate && !prompted.continues;
-        let count = tokio::task::spawn_blocking(move || countable.size(&gauge, &shared.gauges.counts));
+        let count =
+            tokio::task::spawn_blocking(move || countable.size(&gauge, &shared.token_counters.counts));
         let (gateway, count) = (Arc::clone(gateway), Progress::Counting(count));
         Some(Self { gateway, gauge, destination, teaches, count })
     }
@@ -82,7 +64,7 @@ impl Sizing {
         let usage = reply.usage.filter(|_| self.teaches && matches!(reply.ending, Ending::Stopped(_)))?;
         let size = self.size().await?;
         let standing = self.gateway.standing();
-        self.gateway.gauges.learn(&standing, &self.destination, size, usage.input, at)
+        self.gateway.token_counters.learn(&standing, &self.destination, size, usage.input, at)
     }
 
     async fn size(&mut self) -> Option<Size> {

@@ -3,16 +3,17 @@
 //! Clients send one when a connection opens, while their user still types. No backend is asked: what the
 //! client needs is an id to go on from, and that what it sent is known under this id.
 
-use super::deliver::promise;
-use super::{Running, unrecorded};
-use crate::gateway::now;
-use crate::ingress::reject::reject;
+use super::Running;
+use super::conclude::Recipient;
+use super::failures::unrecorded;
+use super::relay::Relayed;
+use crate::failure::reject;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, header};
-use throughline_core::{Ending, Frame, Reply, Stop, Text};
+use throughline_core::{Ending, Frame, Reply, Stop};
+use throughline_wire::StreamEncoder;
 use throughline_wire::sse::write_event;
-use throughline_wire::{StreamEncoder, encode_reply};
 
 impl Running {
     /// Records the request and answers it with a stream in which nothing is said.
@@ -20,12 +21,11 @@ impl Running {
         let ending = Ending::Stopped(Stop::EndTurn);
         let model = self.stamp.model.clone();
         let reply = Reply { id: None, model, entries: Vec::new(), ending, usage: None, fields: None };
-        promise(&mut self.recorder, &self.ask, &self.stamp, &reply, false);
-        let answer = Text::from(encode_reply(self.ask.dialect, &reply, &self.stamp, &self.ask));
-        if let Err(error) = self.recorder.end(&reply, 200, Some(answer), Vec::new(), now()).await {
-            return reject(self.ask.dialect, &unrecorded(&error));
-        }
-        let mut response = Response::new(Body::from(self.silence(reply)));
+        let shown = match self.conclude(Relayed::without_backend(reply), Recipient::Whole).await {
+            Ok(concluded) => concluded.shown,
+            Err(error) => return reject(self.ask.dialect, &unrecorded(&error)),
+        };
+        let mut response = Response::new(Body::from(self.silence(shown)));
         let stream = HeaderValue::from_static("text/event-stream");
         response.headers_mut().insert(header::CONTENT_TYPE, stream);
         response

@@ -3,34 +3,29 @@
 //! Everything is JSON. Errors have the envelope of the Responses dialect, like those of paths that nobody
 //! knows. Lists come in pages: `next` is handed back as `after`.
 
-use super::reject::{own, reject, undecodable};
+use super::api_answer::{Parameters, array, bad, listed, no_conversation, paging, respond, unread};
 use super::{Ingress, arriving, body, live, openapi, runs, seen};
 use crate::exchange::SIDE_QUESTIONS;
+use crate::failure::{gateway_error, reject, undecodable};
 use crate::gateway::now;
+use crate::run_ids::run_of;
 use crate::switch;
-use crate::turn::replay::turn_of;
 use crate::view::{self, Ranking, Tally, Tools, UsageBy};
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Path, Query, Request, State};
 use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post, put};
-use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Dialect, EntryId, Failure, FailureKind, Text};
 use throughline_store::{
-    ConversationFilter, Conversations, Cursor, Entries, Exchange, ExchangeId, History, Hit, Moment, Outworn,
-    Page, Paging, Prune, Recording, Scope, Search, StoreError, Which,
+    ConversationFilter, Conversations, Entries, Exchange, ExchangeId, History, Hit, Moment, Outworn, Page,
+    Prune, Recording, Scope, Search, StoreError, Which,
 };
 use throughline_wire::json::{DecodeError, Document, Writer};
 
-/// What stands behind the `?`.
-pub type Parameters = Query<BTreeMap<String, String>>;
-
 const BODY_BYTES_MAX: usize = 64 * 1024;
-const PAGE: u32 = 50;
-const PAGE_MAX: u32 = 500;
 
 /// Returns the routes below `/api`.
 pub fn routes() -> Router<Ingress> {
@@ -75,7 +70,7 @@ fn known_parameters(request: &Request) -> Result<(), Failure> {
     };
     Err(Failure {
         param: Some(Text::from(unknown)),
-        ..own(FailureKind::InvalidRequest, "throughline_unknown_parameter", message)
+        ..gateway_error(FailureKind::InvalidRequest, "throughline_unknown_parameter", message)
     })
 }
 
@@ -221,7 +216,7 @@ async fn frames(
         writer.key("frames");
         writer.begin_array();
         let is_wanted = |exchange: &&Exchange| {
-            parameters.get("run").is_none_or(|run| turn_of(exchange) == Some(run))
+            parameters.get("run").is_none_or(|run| run_of(exchange) == Some(run))
                 && parameters.get("exchange").is_none_or(|id| exchange.id.as_str() == id)
         };
         for exchange in exchanges.iter().filter(is_wanted) {
@@ -245,7 +240,7 @@ async fn entry(State(ingress): State<Ingress>, Path((id, entry)): Path<(String, 
         let found = found.map_err(|error| unread(&error))?;
         let kept = found.iter().find(|kept| kept.conversation.as_str() == id).ok_or_else(|| {
             let message = format!("`{id}` has no entry `{entry}`");
-            own(FailureKind::NotFound, "throughline_no_such_entry", message)
+            gateway_error(FailureKind::NotFound, "throughline_no_such_entry", message)
         })?;
         let mut writer = Writer::new();
         view::write_whole(&mut writer, kept);
@@ -305,7 +300,7 @@ async fn numbered(ingress: &Ingress, id: &str, number: &str) -> Result<Exchange,
     let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     at.and_then(|at| exchanges.into_iter().nth(at)).ok_or_else(|| {
         let message = format!("`{id}` has {count} exchanges, and `{number}` is none of them");
-        own(FailureKind::NotFound, "throughline_no_such_exchange", message)
+        gateway_error(FailureKind::NotFound, "throughline_no_such_exchange", message)
     })
 }
 
@@ -386,7 +381,7 @@ async fn make_switch(ingress: &Ingress, scope: Scope, request: Request) -> Resul
     let pick = wanted.map(|text| switch::checked(&setup.config, &text, &setup.listings())).transpose();
     let pick = pick.map_err(|error| Failure {
         param: Some(Text::from_static("backend")),
-        ..own(FailureKind::InvalidRequest, "throughline_unknown_backend", error.to_string())
+        ..gateway_error(FailureKind::InvalidRequest, "throughline_unknown_backend", error.to_string())
     })?;
     let written =
         ingress.gateway.history.append(switch::batch(&scope, pick.as_ref(), switch::By::Http, now())).await;
@@ -449,12 +444,6 @@ async fn forget(State(ingress): State<Ingress>, Path(id): Path<String>) -> Respo
     respond(answer.await)
 }
 
-pub async fn listed(ingress: &Ingress, id: &str) -> Result<view::Listed, Failure> {
-    let which = Conversations::One(ConversationId::new(id));
-    let page = view::list(&*ingress.gateway.history, which).await.map_err(|error| unread(&error))?;
-    page.items.into_iter().next().ok_or_else(|| no_conversation(id))
-}
-
 /// Says whether a parameter is there, and does not say no.
 fn is_on(parameters: &BTreeMap<String, String>, name: &'static str) -> Result<bool, Failure> {
     match parameters.get(name).map(String::as_str) {
@@ -462,18 +451,6 @@ fn is_on(parameters: &BTreeMap<String, String>, name: &'static str) -> Result<bo
         Some("true" | "") => Ok(true),
         Some(_) => Err(bad(name, "must be true or false")),
     }
-}
-
-pub fn paging(parameters: &BTreeMap<String, String>) -> Result<Paging, Failure> {
-    let limit = match parameters.get("limit") {
-        Some(limit) => {
-            let limit = limit.parse::<u32>().ok().filter(|limit| *limit > 0);
-            limit.ok_or_else(|| bad("limit", "must be a whole number, and at least 1"))?
-        }
-        None => PAGE,
-    };
-    let after = parameters.get("after").map(|after| Cursor(Text::from(after.as_str())));
-    Ok(Paging { after, limit: limit.min(PAGE_MAX) })
 }
 
 /// Returns the moment that a parameter names, if it is there.
@@ -502,38 +479,4 @@ fn paged<T>(name: &str, page: &Page<T>, write: impl Fn(&mut Writer, &T)) -> Writ
     }
     writer.end_object();
     writer
-}
-
-pub fn array<T>(writer: &mut Writer, name: &str, items: &[T], write: impl Fn(&mut Writer, &T)) {
-    writer.key(name);
-    writer.begin_array();
-    items.iter().for_each(|item| write(writer, item));
-    writer.end_array();
-}
-
-pub fn respond(answer: Result<Writer, Failure>) -> Response {
-    match answer {
-        Ok(writer) => ([(header::CONTENT_TYPE, "application/json")], writer.into_string()).into_response(),
-        Err(failure) => reject(Dialect::Responses, &failure),
-    }
-}
-
-pub fn bad(parameter: &'static str, problem: &str) -> Failure {
-    Failure {
-        param: Some(Text::from_static(parameter)),
-        ..own(FailureKind::InvalidRequest, "throughline_invalid_request", format!("{parameter}: {problem}"))
-    }
-}
-
-fn no_conversation(id: &str) -> Failure {
-    let message = format!("no conversation is called `{id}`");
-    own(FailureKind::NotFound, "throughline_no_such_conversation", message)
-}
-
-pub fn unread(error: &StoreError) -> Failure {
-    match error {
-        StoreError::UnknownConversation(id) => no_conversation(id.as_str()),
-        StoreError::BadCursor(_) => bad("after", &error.to_string()),
-        _ => own(FailureKind::Overloaded, "throughline_store_failed", error.to_string()),
-    }
 }

@@ -4,7 +4,7 @@
 //! and here they are decoded as far as they go.
 
 use super::Ingress;
-use super::api::{array, listed, respond, unread};
+use super::api_answer::{array, listed, respond, unread};
 use crate::turn::is_note;
 use crate::view;
 use axum::extract::{Path, State};

@@ -3,8 +3,8 @@
 //! Memory is reserved for a body as it arrives and as it unpacks, before it is there: a few kilobytes may unpack to
 //! anything. What the JSON in it will take is reserved before it is read.
 
-use super::reject::{own, reject};
 use crate::exchange::unhindered;
+use crate::failure::{gateway_error, reject};
 use crate::memory::{NoRoom, Reservation, exchange_bytes};
 use crate::telemetry::Refusal;
 use axum::body::Body;
@@ -183,7 +183,7 @@ pub(super) fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(),
     reservation.resize(bytes).map_err(|no_room| match no_room {
         NoRoom::Busy => {
             let message = "there is no memory left for this request; try again in a moment";
-            let failure = own(FailureKind::Overloaded, "throughline_busy", message);
+            let failure = gateway_error(FailureKind::Overloaded, "throughline_busy", message);
             Unreceived { reason: Refusal::Memory, failure }
         }
         NoRoom::TooLarge { limit } => {
@@ -191,7 +191,7 @@ pub(super) fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(),
                 "the request would take more than {limit} bytes of memory, which is what `limits.memory_bytes` \
                  leaves a single one"
             );
-            let failure = own(FailureKind::TooLarge, "throughline_body_too_large", message);
+            let failure = gateway_error(FailureKind::TooLarge, "throughline_body_too_large", message);
             Unreceived { reason: Refusal::BodySize, failure }
         }
     })
@@ -217,7 +217,7 @@ impl Unreceived {
     #[must_use]
     pub fn late() -> Self {
         let message = "the body took too long to arrive";
-        let failure = own(FailureKind::TimedOut, "throughline_request_timeout", message);
+        let failure = gateway_error(FailureKind::TimedOut, "throughline_request_timeout", message);
         Self { reason: Refusal::RequestTimeout, failure }
     }
 }
@@ -231,7 +231,7 @@ pub fn too_large(limit: usize) -> Failure {
 }
 
 fn invalid(message: impl Into<Text>) -> Unreceived {
-    let failure = own(FailureKind::InvalidRequest, "throughline_invalid_body", message);
+    let failure = gateway_error(FailureKind::InvalidRequest, "throughline_invalid_body", message);
     Unreceived { reason: Refusal::Invalid, failure }
 }
 

@@ -5,10 +5,11 @@
 //! it was said, under a mark that follows from the conversation's id. So taking it out of use keeps every entry of it in the history.
 
 use super::input_items;
-use super::reject::{own, reject, undecodable};
-use super::responses::{json, unreadable};
+use super::responses::json;
+use super::stored::unreadable;
 use super::{Ingress, receive};
 use crate::exchange::{conversation_mark, items_taken_out, taken_out_items};
+use crate::failure::{gateway_error, reject, undecodable};
 use crate::gateway::{mint, now};
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
@@ -265,7 +266,7 @@ async fn write(ingress: &Ingress, writes: Vec<Write>) -> Result<(), Failure> {
     let written = ingress.gateway.history.append(Batch::durable(writes)).await;
     written.map(drop).map_err(|error| {
         let message = format!("the history cannot be written: {error}");
-        own(FailureKind::Overloaded, "throughline_store_failed", message)
+        gateway_error(FailureKind::Overloaded, "throughline_store_failed", message)
     })
 }
 
@@ -281,10 +282,10 @@ fn answered(answer: Result<String, Failure>) -> Response {
 
 fn unknown_item(id: &ConversationId, item: &str) -> Failure {
     let message = format!("no item of `{}` is called `{item}`", id.as_str());
-    own(FailureKind::NotFound, "throughline_no_such_item", message)
+    gateway_error(FailureKind::NotFound, "throughline_no_such_item", message)
 }
 
 fn unknown(id: &ConversationId) -> Failure {
     let message = format!("no conversation is called `{}`", id.as_str());
-    own(FailureKind::NotFound, "throughline_no_such_conversation", message)
+    gateway_error(FailureKind::NotFound, "throughline_no_such_conversation", message)
 }

@@ -5,9 +5,9 @@
 //! sees a reset, and never the answer that says why.
 
 use super::guard::{self, Denied, Head};
-use super::reject::{own, reject};
 use super::{Ingress, models};
 use crate::connections::{OpenConnection, RequestUnderWay};
+use crate::failure::{gateway_error, reject};
 use crate::telemetry::Refusal;
 use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
@@ -70,7 +70,7 @@ fn check_size(limit: usize, request: &Request) -> Result<(), Denied> {
         return Ok(());
     }
     let message = format!("the headers are larger than {limit} bytes");
-    let failure = own(FailureKind::TooLarge, "throughline_headers_too_large", message);
+    let failure = gateway_error(FailureKind::TooLarge, "throughline_headers_too_large", message);
     Err(Denied { reason: Refusal::HeaderSize, failure })
 }
 
@@ -196,7 +196,7 @@ async fn drain(body: Body) {
 #[must_use]
 pub fn no_connection_left() -> String {
     let message = "all connections are in use; try again in a moment";
-    let failure = own(FailureKind::Overloaded, "throughline_busy", message);
+    let failure = gateway_error(FailureKind::Overloaded, "throughline_busy", message);
     plain(&failure)
 }
 

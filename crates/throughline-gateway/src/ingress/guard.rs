@@ -5,8 +5,8 @@
 //! gives itself away by `Origin` and `Sec-Fetch-Site`, which scripts cannot change, and one that has its own name
 //! resolved to this machine (DNS rebinding) by the host that it asks for.
 
-use super::reject::own;
 use crate::egress::Presented;
+use crate::failure::gateway_error;
 use crate::secret::AccessKeys;
 use crate::telemetry::Refusal;
 use http::uri::Authority;
@@ -86,7 +86,10 @@ pub fn admit(keys: &AccessKeys, head: &Head<'_>) -> Result<(), Denied> {
 
 fn admit_key(keys: &AccessKeys, headers: &HeaderMap) -> Result<(), Denied> {
     let deny = |code, message: &'static str| {
-        Err(Denied { reason: Refusal::Key, failure: own(FailureKind::Authentication, code, message) })
+        Err(Denied {
+            reason: Refusal::Key,
+            failure: gateway_error(FailureKind::Authentication, code, message),
+        })
     };
     match Presented::of(headers).key() {
         Some(key) if keys.admit(key) => Ok(()),
@@ -101,7 +104,7 @@ fn admit_key(keys: &AccessKeys, headers: &HeaderMap) -> Result<(), Denied> {
 /// Lets in what comes from this machine and asks for this machine; returns the host that it asks for.
 fn admit_local(head: &Head<'_>) -> Result<Authority, Denied> {
     let deny = |message: &'static str| {
-        let failure = own(FailureKind::Permission, "throughline_not_local", message);
+        let failure = gateway_error(FailureKind::Permission, "throughline_not_local", message);
         Err(Denied { reason: Refusal::NotLocal, failure })
     };
     if !head.peer.ip().to_canonical().is_loopback() {
@@ -144,14 +147,14 @@ fn admit_page(head: &Head<'_>, authority: &Authority) -> Result<(), Denied> {
     // What is not JSON can be sent across origins without a preflight.
     if brings_body(head.headers) && !is_json(head.headers) {
         let message = "a page has to send `content-type: application/json`";
-        let failure = own(FailureKind::InvalidRequest, "throughline_content_type", message);
+        let failure = gateway_error(FailureKind::InvalidRequest, "throughline_content_type", message);
         return Err(Denied { reason: Refusal::Page, failure });
     }
     Ok(())
 }
 
 fn deny_page(message: &'static str) -> Result<(), Denied> {
-    let failure = own(FailureKind::Permission, "throughline_cross_origin", message);
+    let failure = gateway_error(FailureKind::Permission, "throughline_cross_origin", message);
     Err(Denied { reason: Refusal::Page, failure })
 }
 

@@ -5,34 +5,16 @@
 //! it is the same on every page and for every response of the branch.
 
 use super::Ingress;
-use super::reject::own;
-use super::responses::{stored, unreadable};
+use super::stored::{stored, unreadable};
+use crate::failure::gateway_error;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_core::{Entry, EntryId, Failure, FailureKind, Kind, Text};
 use throughline_store::{Entries, Kept};
-use throughline_wire::encode_items;
-use throughline_wire::json::{Document, Edit, Node, SyntaxError, Writer, patch, quote};
+use throughline_wire::json::Writer;
+use throughline_wire::{ListedItem, encode_items, listed_item};
 
 const LIMIT: usize = 20;
 const LIMIT_MAX: usize = 100;
-
-/// Types of items, and what their ids begin with.
-const PREFIXES: [(&str, &str); 6] = [
-    ("message", "msg"),
-    ("reasoning", "rs"),
-    ("function_call", "fc"),
-    ("function_call_output", "fco"),
-    ("custom_tool_call", "ctc"),
-    ("custom_tool_call_output", "ctco"),
-];
-
-/// An item with its id.
-struct Item {
-    id: Text,
-    json: String,
-    /// The entry that it is.
-    entry: Text,
-}
 
 /// Which items are wanted.
 struct Wanted {
@@ -122,70 +104,25 @@ impl Wanted {
 #[must_use]
 pub fn list_of(entries: &[Entry], ids: &[EntryId]) -> String {
     let written = encode_items(entries).into_iter().zip(ids);
-    let item = |(json, id): (Option<String>, &EntryId)| completed(&json?, id.as_str()).ok();
-    let items: Vec<Item> = written.filter_map(item).collect();
+    let item = |(json, id): (Option<String>, &EntryId)| listed_item(&json?, id.as_str()).ok();
+    let items: Vec<ListedItem> = written.filter_map(item).collect();
     listed(&items, false)
 }
 
-/// Returns entries as items with everything that clients expect of one; `stamp` tells their ids from others.
-#[must_use]
-pub fn written(entries: &[&Entry], stamp: &str) -> Vec<String> {
-    let items = encode_items(entries.iter().copied()).into_iter().zip(0..);
-    let item = |(json, at): (Option<String>, u32)| completed(&json?, &format!("{stamp}_{at}")).ok();
-    items.filter_map(item).map(|item| item.json).collect()
-}
-
-fn items_of(kept: &[Kept]) -> Vec<Item> {
+fn items_of(kept: &[Kept]) -> Vec<ListedItem> {
     let is_standing = |kept: &Kept| matches!(&kept.entry.kind, Kind::Said(said) if said.standing);
     let kept: Vec<&Kept> = kept.iter().filter(|kept| !is_standing(kept) && !kept.entry.is_hidden()).collect();
     let written = encode_items(kept.iter().map(|kept| &kept.entry));
     let both = kept.into_iter().zip(written);
-    both.filter_map(|(kept, json)| completed(&json?, kept.id.as_str()).ok()).collect()
+    both.filter_map(|(kept, json)| listed_item(&json?, kept.id.as_str()).ok()).collect()
 }
 
-/// Returns an item with what clients expect of it and may leave out themselves.
-fn completed(json: &str, entry: &str) -> Result<Item, SyntaxError> {
-    let document = Document::parse(json)?;
-    let root = document.root();
-    let text = |name: &str| root.field(name).and_then(|value| value.as_text());
-    let kind = text("type").unwrap_or(Text::from_static("message"));
-    let prefix = PREFIXES.iter().find(|(name, _)| kind == *name).map_or("item", |(_, prefix)| prefix);
-    let id = text("id").unwrap_or_else(|| Text::from(format!("{prefix}_{entry}")));
-    let status = text("status").unwrap_or(Text::from_static("completed"));
-    let (kind, quoted, status) = (quote(&kind), quote(&id), quote(&status));
-    let content = root.field("content").and_then(|content| parts(root, content));
-    let mut edits = vec![
-        Edit::Set { name: "type", value: &kind },
-        Edit::Set { name: "id", value: &quoted },
-        Edit::Set { name: "status", value: &status },
-    ];
-    edits.extend(content.as_deref().map(|value| Edit::Set { name: "content", value }));
-    Ok(Item { json: patch(json, &edits)?, id, entry: Text::from(entry) })
-}
-
-/// Returns content that is a plain string as the list of parts that it stands for.
-fn parts(item: Node<'_>, content: Node<'_>) -> Option<String> {
-    let text = content.as_str()?;
-    let is_output = item.field("role").is_some_and(|role| role.is_str("assistant"));
-    let mut writer = Writer::with_capacity(text.len() + 64);
-    writer.begin_array();
-    writer.begin_object();
-    writer.field_str("type", if is_output { "output_text" } else { "input_text" });
-    writer.field_str("text", &text);
-    if is_output {
-        writer.field_raw("annotations", "[]");
-    }
-    writer.end_object();
-    writer.end_array();
-    Some(writer.into_string())
-}
-
-fn behind(items: &[Item], after: &Text) -> Result<usize, Failure> {
+fn behind(items: &[ListedItem], after: &Text) -> Result<usize, Failure> {
     let at = items.iter().position(|item| item.id == *after);
     at.map(|at| at + 1).ok_or_else(|| bad("after", "no item of this response has that id"))
 }
 
-fn listed(items: &[Item], has_more: bool) -> String {
+fn listed(items: &[ListedItem], has_more: bool) -> String {
     let mut writer = Writer::new();
     writer.begin_object();
     writer.field_str("object", "list");
@@ -207,6 +144,10 @@ fn listed(items: &[Item], has_more: bool) -> String {
 fn bad(parameter: &'static str, problem: &str) -> Failure {
     Failure {
         param: Some(Text::from_static(parameter)),
-        ..own(FailureKind::InvalidRequest, "throughline_invalid_request", format!("{parameter}: {problem}"))
+        ..gateway_error(
+            FailureKind::InvalidRequest,
+            "throughline_invalid_request",
+            format!("{parameter}: {problem}"),
+        )
     }
 }

@@ -5,8 +5,8 @@
 //! for commands that write the same SQLite file, so the latest conversation is looked at every so often.
 
 use super::Ingress;
-use super::reject::{own, reject};
 use crate::exchange::SIDE_QUESTIONS;
+use crate::failure::{gateway_error, reject};
 use crate::view::{self, Listed};
 use axum::body::Body;
 use axum::extract::State;
@@ -44,7 +44,7 @@ pub async fn events(State(ingress): State<Ingress>) -> Response {
     let changes = ingress.gateway.history.changes();
     let mut onlooker = Onlooker { ingress, changes, seen: BTreeMap::new() };
     if let Err(error) = onlooker.look().await {
-        let failure = own(FailureKind::Overloaded, "throughline_store_failed", error.to_string());
+        let failure = gateway_error(FailureKind::Overloaded, "throughline_store_failed", error.to_string());
         return reject(Dialect::Responses, &failure);
     }
     let opened = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b": open\n\n"))]);

@@ -1,6 +1,7 @@
 //! HTTP in: the routes, who is let in, how much, and the bodies.
 
 mod api;
+mod api_answer;
 mod arriving;
 pub mod body;
 mod conversations;
@@ -12,7 +13,6 @@ mod live;
 mod metrics;
 mod models;
 pub mod openapi;
-pub mod reject;
 mod responses;
 mod runs;
 mod seen;
@@ -20,6 +20,7 @@ pub mod stored;
 mod websocket;
 
 use crate::exchange::{self, Incoming, Purpose};
+use crate::failure::{gateway_error, reject};
 use crate::gateway::Gateway;
 use crate::telemetry::Refusal;
 use axum::Router;
@@ -30,7 +31,6 @@ use axum::routing::{get, post};
 use body::Unreceived;
 pub use door::no_connection_left;
 use http::{StatusCode, header};
-use reject::{own, reject};
 use std::sync::Arc;
 use throughline_core::{Dialect, Failure, FailureKind};
 use throughline_wire::json::Writer;
@@ -178,7 +178,7 @@ async fn receive(ingress: &Ingress, dialect: Dialect, request: Request) -> Resul
 fn busy(ingress: &Ingress) -> Failure {
     ingress.gateway.telemetry.refused(Refusal::Requests);
     let message = "too many requests are under way; try again in a moment";
-    own(FailureKind::Overloaded, "throughline_busy", message)
+    gateway_error(FailureKind::Overloaded, "throughline_busy", message)
 }
 
 async fn ready(State(ingress): State<Ingress>) -> Response {
@@ -190,7 +190,7 @@ async fn ready(State(ingress): State<Ingress>) -> Response {
 
 async fn not_allowed(request: Request) -> Response {
     let message = format!("{} does not take {}", request.uri().path(), request.method());
-    let failure = own(FailureKind::InvalidRequest, "throughline_method_not_allowed", message);
+    let failure = gateway_error(FailureKind::InvalidRequest, "throughline_method_not_allowed", message);
     let mut response = reject(Dialect::Responses, &failure);
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
     response
@@ -198,5 +198,5 @@ async fn not_allowed(request: Request) -> Response {
 
 async fn unknown(request: Request) -> Response {
     let message = format!("there is nothing at {} {}", request.method(), request.uri().path());
-    reject(Dialect::Responses, &own(FailureKind::NotFound, "throughline_no_such_path", message))
+    reject(Dialect::Responses, &gateway_error(FailureKind::NotFound, "throughline_no_such_path", message))
 }

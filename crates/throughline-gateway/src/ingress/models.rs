@@ -4,8 +4,8 @@ use super::Ingress;
 use crate::capability::CAPABILITIES_HEADER;
 use crate::config::{FactSource, ModelFacts};
 use crate::exchange::clients::is_codex;
+use crate::failure::{gateway_error, reject};
 use crate::gateway::Setup;
-use crate::ingress::reject::{own, reject};
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, header};
@@ -46,7 +46,7 @@ pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>, request
     let models = models(&ingress.gateway.setup());
     let Some(offer) = models.get(&id) else {
         let message = format!("no backend lists a model called `{id}`");
-        return reject(dialect, &own(FailureKind::NotFound, "throughline_no_such_model", message));
+        return reject(dialect, &gateway_error(FailureKind::NotFound, "throughline_no_such_model", message));
     };
     let mut writer = Writer::new();
     write(&mut writer, dialect, &id, *offer);

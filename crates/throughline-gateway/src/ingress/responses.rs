@@ -1,14 +1,16 @@
 //! Stored responses: had again, whole or as a stream, with what they were given; called off, or forgotten.
 
-use super::reject::{own, reject};
-use super::{Ingress, input_items, stored as standing};
-use crate::elsewhere;
+use super::stored::{self, stored, unreadable};
+use super::{Ingress, input_items};
+use crate::failure::{gateway_error, reject};
+use crate::remote_jobs;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header;
 use std::collections::BTreeMap;
 use throughline_core::{Dialect, Failure, FailureKind, Text};
-use throughline_store::{Batch, Exchange, Exchanges, StoreError, Write};
+use throughline_store::{Batch, Write};
+use throughline_wire::is_background_response;
 use throughline_wire::json::Writer;
 
 /// Returns a stored response as it stands.
@@ -47,25 +49,25 @@ async fn shown(
     parameters: &BTreeMap<String, String>,
 ) -> Result<Response, Failure> {
     if parameters.get("stream").is_none_or(|stream| stream != "true") {
-        return Ok(json(standing::standing(ingress, id).await?));
+        return Ok(json(stored::standing(ingress, id).await?));
     }
     let after = match parameters.get("starting_after") {
         Some(number) => Some(number.parse().map_err(|_| bad_number())?),
         None => None,
     };
-    let body = standing::streamed(ingress, id, after).await?;
+    let body = stored::streamed(ingress, id, after).await?;
     Ok(([(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")], body)
         .into_response())
 }
 
 async fn cancelled(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
-    let response = standing::standing(ingress, id).await?;
-    if !standing::is_background(&response) {
+    let response = stored::standing(ingress, id).await?;
+    if !is_background_response(&response) {
         let message = "only a response that is generated in the background can be cancelled";
-        return Err(own(FailureKind::InvalidRequest, "throughline_not_in_background", message));
+        return Err(gateway_error(FailureKind::InvalidRequest, "throughline_not_in_background", message));
     }
     call_off(ingress, id).await;
-    Ok(json(standing::standing(ingress, id).await?))
+    Ok(json(stored::standing(ingress, id).await?))
 }
 
 /// Calls a response off, if it is under way, and waits until the history says so.
@@ -74,7 +76,7 @@ async fn call_off(ingress: &Ingress, id: &str) {
         job.call_off();
         job.ended().await;
     } else if ingress.gateway.is_shared
-        && let Err(error) = elsewhere::call_off(&ingress.gateway, id).await
+        && let Err(error) = remote_jobs::call_off(&ingress.gateway, id).await
     {
         tracing::warn!(%error, "the history could not be asked to have an answer called off");
     }
@@ -83,7 +85,7 @@ async fn call_off(ingress: &Ingress, id: &str) {
 fn bad_number() -> Failure {
     Failure {
         param: Some(Text::from_static("starting_after")),
-        ..own(
+        ..gateway_error(
             FailureKind::InvalidRequest,
             "throughline_invalid_request",
             "starting_after: must be the number of an event",
@@ -104,24 +106,6 @@ async fn forgotten(ingress: &Ingress, id: &str) -> Result<Response, Failure> {
     writer.field_bool("deleted", true);
     writer.end_object();
     Ok(json(writer.into_string()))
-}
-
-/// Finds the exchange that a response came of, if the response may be had again.
-pub(super) async fn stored(ingress: &Ingress, id: &str) -> Result<Exchange, Failure> {
-    let found = ingress.gateway.history.exchanges(Exchanges::Response(Text::from(id))).await;
-    let exchange = found.map_err(|error| unreadable(&error))?.items.into_iter().next();
-    let usable =
-        |exchange: &Exchange| exchange.response.as_ref().is_some_and(|mark| mark.stored && !mark.deleted);
-    exchange.filter(usable).ok_or_else(|| unknown(id))
-}
-
-pub(super) fn unknown(id: &str) -> Failure {
-    let message = format!("no response is called `{id}`, or it was not to be stored");
-    own(FailureKind::NotFound, "throughline_no_such_response", message)
-}
-
-pub(super) fn unreadable(error: &StoreError) -> Failure {
-    own(FailureKind::Overloaded, "throughline_store_failed", format!("the history cannot be read: {error}"))
 }
 
 pub(super) fn json(body: String) -> Response {

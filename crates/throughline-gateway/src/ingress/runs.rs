@@ -4,12 +4,13 @@
 //! so that whoever looks later sees when it was replayed and what came of it.
 
 use super::Ingress;
-use super::api::{Parameters, array, bad, listed, paging, respond, unread};
-use super::reject::own;
+use super::api_answer::{Parameters, array, bad, listed, paging, respond, unread};
+use crate::failure::gateway_error;
 use crate::gateway::now;
 use crate::switch::By;
-use crate::turn::replay::{self, ReplayError, Tape};
-use crate::view::{self, Run, Told};
+use crate::turn;
+use crate::turn::replay::{self, ReplayError, RunNotes, Tape};
+use crate::view::Run;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use std::cmp::Reverse;
@@ -46,7 +47,7 @@ pub async fn list(State(ingress): State<Ingress>, Query(parameters): Parameters)
         let mut writer = Writer::new();
         writer.begin_object();
         array(&mut writer, "runs", &found, |writer, (heading, run, told)| {
-            view::write_run(writer, heading, run, told, &setup.config);
+            turn::write_run(writer, heading, run, told, &setup.config);
         });
         match next {
             Some(next) => writer.field_str("next", &next.0),
@@ -67,7 +68,7 @@ pub async fn one(State(ingress): State<Ingress>, Path(id): Path<String>) -> Resp
         let (run, told) = runs.into_iter().find(|(run, _)| run.id == tape.turn).ok_or_else(|| no_run(&id))?;
         let mut writer = Writer::new();
         let setup = ingress.gateway.setup();
-        view::write_run_whole(&mut writer, &heading, (&run, &tape), &told, &setup.config);
+        turn::write_run_whole(&mut writer, &heading, (&run, &tape), &told, &setup.config);
         Ok(writer)
     };
     respond(answer.await)
@@ -85,7 +86,7 @@ pub async fn replayed(
         // Each drives a whole run as fast as it can: a few of them would leave nothing for those who wait for an answer.
         let _permit = ingress.gateway.replays.try_acquire().map_err(|_| {
             let message = "several runs are being replayed already; try again when one is done";
-            own(FailureKind::Overloaded, "throughline_busy", message)
+            gateway_error(FailureKind::Overloaded, "throughline_busy", message)
         })?;
         let tape = tape(&ingress, &id).await?;
         let history = &*ingress.gateway.history;
@@ -101,7 +102,7 @@ pub async fn replayed(
             history.append(Batch::durable(vec![note])).await.map_err(|error| unread(&error))?;
         }
         let mut writer = Writer::new();
-        view::write_replayed(&mut writer, &tape, &replayed, false);
+        replay::write_replayed(&mut writer, &tape, &replayed, false);
         Ok(writer)
     };
     respond(answer.await)
@@ -115,7 +116,7 @@ async fn tape(ingress: &Ingress, id: &str) -> Result<Tape, Failure> {
     tapes.into_iter().next().ok_or_else(|| no_run(id))
 }
 
-async fn runs_of(ingress: &Ingress, heading: &Heading) -> Result<Vec<(Run, Told)>, StoreError> {
+async fn runs_of(ingress: &Ingress, heading: &Heading) -> Result<Vec<(Run, RunNotes)>, StoreError> {
     let history = &*ingress.gateway.history;
     let tally = ingress.gateway.tallies.of(history, heading).await?;
     let mut runs = Vec::with_capacity(tally.runs.len());
@@ -126,22 +127,22 @@ async fn runs_of(ingress: &Ingress, heading: &Heading) -> Result<Vec<(Run, Told)
     Ok(runs)
 }
 
-async fn told(history: &dyn History, run: &Run) -> Result<Told, StoreError> {
-    let told = replay::told(&history.recording(run.last.clone(), Which::Events).await?);
+async fn told(history: &dyn History, run: &Run) -> Result<RunNotes, StoreError> {
+    let told = replay::run_notes(&history.recording(run.last.clone(), Which::Events).await?);
     let Some(task) = &run.task else { return Ok(told) };
     let kept = history.entries(Entries::One(task.clone())).await?.into_iter().next();
     let task = kept.and_then(|kept| title_of(&[kept.entry])).map(|task| task.to_string());
-    Ok(Told { task, ..told })
+    Ok(RunNotes { task, ..told })
 }
 
 fn no_run(id: &str) -> Failure {
-    own(FailureKind::NotFound, "throughline_no_such_run", format!("no run is called `{id}`"))
+    gateway_error(FailureKind::NotFound, "throughline_no_such_run", format!("no run is called `{id}`"))
 }
 
 fn unreplayed(error: &ReplayError, id: &str) -> Failure {
     match error {
         ReplayError::NoSuchTurn(_) => no_run(id),
         ReplayError::Store(error) => unread(error),
-        error => own(FailureKind::InvalidRequest, "throughline_not_replayable", error.to_string()),
+        error => gateway_error(FailureKind::InvalidRequest, "throughline_not_replayable", error.to_string()),
     }
 }

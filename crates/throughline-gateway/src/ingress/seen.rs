@@ -1,8 +1,8 @@
 //! What a backend saw, read from the record and laid beside what was kept.
 
-use super::api::unread;
-use super::reject::{own, undecodable};
+use super::api_answer::unread;
 use crate::exchange::compaction_record::CompactionRecord;
+use crate::failure::{gateway_error, undecodable};
 use crate::gateway::Gateway;
 use crate::routing::{Destination, LearnedWindow};
 use crate::view::{self, Attempted, Seen};
@@ -35,13 +35,13 @@ pub async fn compared(gateway: &Arc<Gateway>, exchange: Exchange, preview: usize
     let shared = Arc::clone(gateway);
     // Counting takes long for a long history that nobody has counted yet.
     let written = tokio::task::spawn_blocking(move || write(&shared, &exchange, &material, preview)).await;
-    written.map_err(|error| own(FailureKind::Backend, "throughline_internal", error.to_string()))
+    written.map_err(|error| gateway_error(FailureKind::Backend, "throughline_internal", error.to_string()))
 }
 
 fn write(gateway: &Gateway, exchange: &Exchange, material: &Material, preview: usize) -> Writer {
     let Material { kept, sent, decisions, continues, briefed, gauge, reports } = material;
     let attempted = Attempted { decisions, continues: *continues, briefed: *briefed };
-    let seen = Seen::of(kept, sent, attempted, gauge, &gateway.gauges.counts);
+    let seen = Seen::of(kept, sent, attempted, gauge, &gateway.token_counters.counts);
     let mut writer = Writer::new();
     writer.begin_object();
     writer.key("exchange");
@@ -63,7 +63,7 @@ async fn read(gateway: &Gateway, exchange: &Exchange) -> Result<Material, Failur
     let last = last.and_then(|(number, body)| Some((exchange.attempts.get(*number as usize)?, body)));
     let Some((attempt, body)) = last else {
         let message = "no backend was sent anything in this exchange";
-        return Err(own(FailureKind::NotFound, "throughline_nothing_sent", message));
+        return Err(gateway_error(FailureKind::NotFound, "throughline_nothing_sent", message));
     };
     let body = String::from_utf8_lossy(body).into_owned();
     let sent = decode_request(attempt.dialect, body).map_err(|error| undecodable(&error))?;
@@ -90,7 +90,7 @@ fn gauge(gateway: &Gateway, attempt: &Attempt) -> Gauge {
                 window: LearnedWindow::default(),
                 unknown: None,
             };
-            gateway.gauges.of(&gateway.standing(), &destination)
+            gateway.token_counters.of(&gateway.standing(), &destination)
         }
         None => Gauge::of_model(&model),
     }

@@ -5,24 +5,18 @@
 //! process does although it has not ended, then that process is gone, and the response has failed.
 
 use super::Ingress;
-use super::reject::own;
-use super::responses::{stored, unknown, unreadable};
-use crate::background::{Job, Phase};
-use crate::elsewhere;
+use crate::background::{END_MARK, Phase, cancelled, following, last_response, response_event};
+use crate::failure::gateway_error;
 use crate::gateway::now;
+use crate::remote_jobs;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use std::convert::Infallible;
-use std::sync::Arc;
 use throughline_core::{Failure, FailureKind, Text};
-use throughline_store::{Batch, Exchange, Which, Write};
-use throughline_wire::json::{Document, Edit, Writer, patch, quote};
-use throughline_wire::replayed_events;
+use throughline_store::{Batch, Exchange, Exchanges, StoreError, Which, Write};
 use throughline_wire::sse::write_event;
-
-/// The mark at the end of a stream.
-const END_MARK: &str = "data: [DONE]\n\n";
+use throughline_wire::{failed_response, replayed_events, response_in_status, response_status};
 
 /// Returns a stored response as it stands now.
 ///
@@ -35,14 +29,14 @@ pub async fn standing(ingress: &Ingress, id: &str) -> Result<String, Failure> {
     }
     match ingress.gateway.background.find(id).map(|job| job.progress().phase) {
         Some(Phase::Queued) => Ok(answer),
-        Some(Phase::InProgress) => Ok(with_status(&answer, "in_progress")),
+        Some(Phase::InProgress) => Ok(response_in_status(&answer, "in_progress")),
         // It may have ended between the two looks.
         known @ (Some(Phase::Ended) | None) => match read(ingress, id).await? {
             (exchange, answer) if exchange.ended.is_some() => Ok(answer),
             (exchange, answer) => {
-                if known.is_none() && elsewhere::is_generated(&ingress.gateway, id, &exchange).await {
+                if known.is_none() && remote_jobs::is_generated(&ingress.gateway, id, &exchange).await {
                     let status = if exchange.attempts.is_empty() { "queued" } else { "in_progress" };
-                    return Ok(with_status(&answer, status));
+                    return Ok(response_in_status(&answer, status));
                 }
                 abandon(ingress, exchange, &answer).await
             }
@@ -61,7 +55,8 @@ async fn read(ingress: &Ingress, id: &str) -> Result<(Exchange, String), Failure
 /// Writes that a response has failed, because nobody generates it any more.
 async fn abandon(ingress: &Ingress, mut exchange: Exchange, answer: &str) -> Result<String, Failure> {
     let message = "the gateway was stopped while the response was generated";
-    let failed = failed(answer, &own(FailureKind::Backend, "throughline_stopped", message));
+    let failed =
+        failed_response(answer, &gateway_error(FailureKind::Backend, "throughline_stopped", message));
     exchange.ended = Some(now());
     exchange.ending = Some(Text::from_static("broken"));
     let writes = vec![
@@ -71,13 +66,6 @@ async fn abandon(ingress: &Ingress, mut exchange: Exchange, answer: &str) -> Res
     let written = ingress.gateway.history.append(Batch::durable(writes)).await;
     written.map_err(|error| unreadable(&error))?;
     Ok(failed)
-}
-
-/// Says whether a response was generated in the background.
-pub fn is_background(response: &str) -> bool {
-    let document = Document::parse(response).ok();
-    let flag = document.as_ref().and_then(|document| document.root().field("background")?.as_bool());
-    flag == Some(true)
 }
 
 /// Returns a response as a stream, from the event behind that number on: as it is generated, or as it could have been
@@ -91,22 +79,22 @@ pub async fn streamed(ingress: &Ingress, id: &str, after: Option<u64>) -> Result
         let place = after.map_or(0, |after| usize::try_from(after).unwrap_or(usize::MAX).saturating_add(1));
         return Ok(following(job, place));
     }
-    if !matches!(status(&response).as_deref(), Some("queued" | "in_progress")) {
+    if !matches!(response_status(&response).as_deref(), Some("queued" | "in_progress")) {
         return Ok(Body::from(replayed(&response, after)));
     }
     let mut events = String::new();
     let mut number = after.map_or(0, |after| after.saturating_add(1));
     if after.is_none() {
-        let begun = with_status(&response, "in_progress");
+        let begun = response_in_status(&response, "in_progress");
         for name in ["response.created", "response.in_progress"] {
-            events += &event(name, number, &begun);
+            events += &response_event(name, number, &begun);
             number += 1;
         }
     }
     let (ingress, id) = (ingress.clone(), id.to_owned());
     let last = async move {
         let response = ended(&ingress, &id, response).await;
-        Ok(Bytes::from(last_event(&response, number) + END_MARK))
+        Ok(Bytes::from(last_response(&response, number) + END_MARK))
     };
     let first = stream::iter([Ok::<_, Infallible>(Bytes::from(events))]);
     Ok(Body::from_stream(first.chain(stream::once(last))))
@@ -114,8 +102,8 @@ pub async fn streamed(ingress: &Ingress, id: &str, after: Option<u64>) -> Result
 
 /// Returns the events of a response that is over, behind that number; one that was called off ends as a failure.
 fn replayed(response: &str, after: Option<u64>) -> String {
-    let is_cancelled = status(response).as_deref() == Some("cancelled");
-    let response = if is_cancelled { failed(response, &called_off()) } else { response.to_owned() };
+    let is_cancelled = response_status(response).as_deref() == Some("cancelled");
+    let response = if is_cancelled { failed_response(response, &cancelled()) } else { response.to_owned() };
     let first = after.map_or(0, |after| usize::try_from(after).unwrap_or(usize::MAX).saturating_add(1));
     let mut events = String::new();
     for (name, data) in replayed_events(&response).into_iter().skip(first) {
@@ -124,85 +112,37 @@ fn replayed(response: &str, after: Option<u64>) -> String {
     events + END_MARK
 }
 
-fn called_off() -> Failure {
-    own(FailureKind::Conflict, "throughline_cancelled", "The answer was called off.")
-}
-
 /// Waits for a response that another gateway generates, and returns it as it ended.
 async fn ended(ingress: &Ingress, id: &str, mut response: String) -> String {
     let mut changes = ingress.gateway.history.changes();
-    while matches!(status(&response).as_deref(), Some("queued" | "in_progress")) {
-        elsewhere::wait(&mut changes).await;
+    while matches!(response_status(&response).as_deref(), Some("queued" | "in_progress")) {
+        remote_jobs::wait(&mut changes).await;
         response = match standing(ingress, id).await {
             Ok(response) => response,
-            Err(failure) => failed(&response, &failure),
+            Err(failure) => failed_response(&response, &failure),
         };
     }
     response
 }
 
-fn status(response: &str) -> Option<String> {
-    let document = Document::parse(response).ok()?;
-    Some(document.root().field("status")?.as_text()?.to_string())
+/// Finds the exchange that a response came of, if the response may be had again.
+pub(super) async fn stored(ingress: &Ingress, id: &str) -> Result<Exchange, Failure> {
+    let found = ingress.gateway.history.exchanges(Exchanges::Response(Text::from(id))).await;
+    let exchange = found.map_err(|error| unreadable(&error))?.items.into_iter().next();
+    let usable =
+        |exchange: &Exchange| exchange.response.as_ref().is_some_and(|mark| mark.stored && !mark.deleted);
+    exchange.filter(usable).ok_or_else(|| unknown(id))
 }
 
-/// Returns the events of an answer from that place on, as they come.
-pub fn following(job: Arc<Job>, place: usize) -> Body {
-    let next = |state: Option<(Arc<Job>, usize)>| async move {
-        let (job, place) = state?;
-        Some(match job.events_from(place).await {
-            Some(events) => {
-                let place = place + events.len();
-                (Ok::<_, Infallible>(Bytes::from(events.concat())), Some((job, place)))
-            }
-            None => (Ok(Bytes::from_static(END_MARK.as_bytes())), None),
-        })
-    };
-    Body::from_stream(stream::unfold(Some((job, place)), next))
+pub(super) fn unknown(id: &str) -> Failure {
+    let message = format!("no response is called `{id}`, or it was not to be stored");
+    gateway_error(FailureKind::NotFound, "throughline_no_such_response", message)
 }
 
-/// Returns an event that carries a response.
-pub fn event(name: &str, number: u64, response: &str) -> String {
-    let mut writer = Writer::with_capacity(response.len() + 64);
-    writer.begin_object();
-    writer.field_str("type", name);
-    writer.field_uint("sequence_number", number);
-    writer.field_raw("response", response);
-    writer.end_object();
-    let mut event = String::new();
-    write_event(&mut event, Some(name), &writer.into_string());
-    event
-}
-
-/// Returns the event that ends the stream of a response. No such event says that it was called off, so that is
-/// told as a failure.
-pub fn last_event(response: &str, number: u64) -> String {
-    let document = Document::parse(response).ok();
-    let status = document.as_ref().and_then(|document| document.root().field("status")?.as_text());
-    match status.as_deref() {
-        Some(status @ ("completed" | "incomplete" | "failed")) => {
-            event(&format!("response.{status}"), number, response)
-        }
-        _ => event("response.failed", number, &failed(response, &called_off())),
-    }
-}
-
-/// Returns a response that has failed.
-pub fn failed(response: &str, failure: &Failure) -> String {
-    let mut error = Writer::new();
-    error.begin_object();
-    error.field_str("code", failure.code.as_deref().unwrap_or("server_error"));
-    error.field_str("message", &failure.message);
-    error.end_object();
-    let error = error.into_string();
-    let edits =
-        [Edit::Set { name: "status", value: "\"failed\"" }, Edit::Set { name: "error", value: &error }];
-    patch(response, &edits).unwrap_or_else(|_| response.to_owned())
-}
-
-fn with_status(response: &str, status: &str) -> String {
-    let status = quote(status);
-    let edits =
-        [Edit::Set { name: "status", value: &status }, Edit::Set { name: "completed_at", value: "null" }];
-    patch(response, &edits).unwrap_or_else(|_| response.to_owned())
+pub(super) fn unreadable(error: &StoreError) -> Failure {
+    gateway_error(
+        FailureKind::Overloaded,
+        "throughline_store_failed",
+        format!("the history cannot be read: {error}"),
+    )
 }

@@ -8,11 +8,11 @@
 //! The connection remembers its latest response, so that one that is not to be stored can be continued here.
 //! It holds no more than the id: what was said is in the history, where only that id leads to it.
 
-use super::reject::{self, own, reject, undecodable};
 use super::{Ingress, body, busy};
 use crate::connections::OpenConnection;
 use crate::drain::Hold;
 use crate::exchange::{self, Incoming, Purpose};
+use crate::failure::{gateway_error, reject, status, undecodable};
 use crate::memory::exchange_bytes;
 use crate::telemetry::Refusal;
 use axum::body::{Body, to_bytes};
@@ -27,9 +27,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_core::{Dialect, Failure, FailureKind, Text};
-use throughline_wire::json::{DecodeError, Document, Edit, Kind, Writer, patch, quote};
 use throughline_wire::sse::{SseDecoder, SseEvent};
-use throughline_wire::{MAX_EVENT_BYTES, encode_error, status_of};
+use throughline_wire::{
+    MAX_EVENT_BYTES, SocketEvent, SocketRequest, continuable_response, encode_error, socket_error, status_of,
+    whole_response_event,
+};
 use tokio::time::{Instant, sleep_until};
 
 /// How many requests may wait for their turn; more are left in the network until there is room.
@@ -37,9 +39,6 @@ const REQUESTS_WAITING_MAX: usize = 4;
 
 /// How much of an error body is read; errors are small.
 const ERROR_BYTES_MAX: usize = 1 << 20;
-
-/// The events that end a response.
-const LAST_EVENTS: [&str; 3] = ["response.completed", "response.incomplete", "response.failed"];
 
 /// How many times larger than it may be a frame is still read, so that its sender can be told.
 const OVERSIZE: usize = 2;
@@ -62,13 +61,6 @@ struct Connection {
     open: Option<Arc<OpenConnection>>,
     /// How long the client may take nothing of what is written.
     write_timeout: Duration,
-}
-
-/// A request as it came in a frame.
-struct Create {
-    body: String,
-    previous: Option<Text>,
-    purpose: Purpose,
 }
 
 /// The client is gone.
@@ -94,7 +86,7 @@ async fn upgrade(ingress: Ingress, request: Request) -> Result<Response, Failure
     let (mut head, _) = request.into_parts();
     let upgrade = WebSocketUpgrade::from_request_parts(&mut head, &()).await.map_err(|refusal| {
         let message = format!("this path is read over a WebSocket only: {}", refusal.body_text());
-        own(FailureKind::InvalidRequest, "throughline_no_upgrade", message)
+        gateway_error(FailureKind::InvalidRequest, "throughline_no_upgrade", message)
     })?;
     let limit = setup.config.limits.body_bytes;
     let headers = head.headers;
@@ -198,7 +190,7 @@ impl Connection {
             return self.refuse(&unreceived.failure).await;
         }
         let owned = text.to_owned();
-        let create = exchange::unhindered(text.len(), async move { Create::read(&owned) }).await;
+        let create = exchange::unhindered(text.len(), async move { SocketRequest::decode(&owned) }).await;
         let create = match create.and_then(|create| create.map_err(|error| undecodable(&error))) {
             Ok(create) => create,
             Err(failure) => return self.refuse(&failure).await,
@@ -208,7 +200,7 @@ impl Connection {
             headers: self.headers.clone(),
             body: create.body,
             remembered: self.remembered.clone(),
-            purpose: create.purpose,
+            purpose: if create.generates { Purpose::Answer } else { Purpose::TakeIn },
             own: None,
             reservation: Some(reservation),
         };
@@ -269,7 +261,7 @@ impl Connection {
             let is_readable = events.feed(&chunk).is_ok();
             while let Some(event) = events.next_event() {
                 let Some(frame) = progress.handle_event(&event) else { continue };
-                latest = if progress.over { continuable(&event.data) } else { None };
+                latest = if progress.over { continuable_response(&event.data) } else { None };
                 self.send(frame).await?;
             }
             if !is_readable {
@@ -285,17 +277,8 @@ impl Connection {
 
     /// Sends an answer that came whole, although a stream was asked for, as the event that would have ended it.
     async fn hand_on_whole(&mut self, body: &str) -> Result<Option<Text>, Gone> {
-        let document = Document::parse(body).ok();
-        let status = document.as_ref().and_then(|document| document.root().field("status")?.as_text());
-        let status = status.unwrap_or(Text::from_static("completed"));
-        let mut writer = Writer::with_capacity(body.len() + 64);
-        writer.begin_object();
-        writer.field_str("type", &format!("response.{status}"));
-        writer.field_uint("sequence_number", 0);
-        writer.field_raw("response", body);
-        writer.end_object();
-        let frame = writer.into_string();
-        let latest = continuable(&frame);
+        let frame = whole_response_event(body);
+        let latest = continuable_response(&frame);
         self.send(frame).await?;
         Ok(latest)
     }
@@ -316,74 +299,33 @@ impl Connection {
     }
 }
 
-impl Create {
-    /// Reads a frame: a request with a type, of which some fields are about the transport alone.
-    fn read(text: &str) -> Result<Self, DecodeError> {
-        let document = Document::parse(text)?;
-        let root = document.root().expect_object()?;
-        let kind = root.expect_field("type")?;
-        if !kind.is_str("response.create") {
-            return Err(kind.error("must be `response.create`"));
-        }
-        let given = |name: &str| root.field(name).filter(|value| !value.is_null());
-        let generate = given("generate").map(|generate| generate.expect_bool()).transpose()?;
-        let previous = given("previous_response_id").and_then(|previous| previous.as_text());
-        let edits = [
-            Edit::Remove { name: "type" },
-            Edit::Remove { name: "generate" },
-            Edit::Remove { name: "background" },
-            Edit::Set { name: "stream", value: "true" },
-        ];
-        let purpose = if generate == Some(false) { Purpose::TakeIn } else { Purpose::Answer };
-        Ok(Self { body: patch(text, &edits)?, previous, purpose })
-    }
-}
-
 impl Progress {
     /// Takes an event of the answer and returns the frame that it makes, if it makes one.
     fn handle_event(&mut self, event: &SseEvent) -> Option<String> {
-        let document = Document::parse(event.data.as_str()).ok().filter(|_| !self.over)?;
-        let kind = document.root().field("type").and_then(|kind| kind.as_text());
-        let kind = kind.or_else(|| event.name.clone())?;
-        if kind == "error" {
-            self.error = Some(error_frame(status_of(FailureKind::Backend), &event.data));
+        if self.over {
             return None;
         }
-        self.over = LAST_EVENTS.contains(&kind.as_str());
+        match SocketEvent::from_sse(event) {
+            SocketEvent::Framing => return None,
+            SocketEvent::Error => {
+                self.error = Some(error_frame(status_of(FailureKind::Backend), &event.data));
+                return None;
+            }
+            SocketEvent::LastFrame => self.over = true,
+            SocketEvent::Frame => {}
+        }
         Some(event.data.to_string())
     }
 }
 
-/// Returns the id of the response that an event ended, if the response can be continued.
-fn continuable(event: &str) -> Option<Text> {
-    let document = Document::parse(event).ok()?;
-    let is_failed = document.root().field("type")?.is_str("response.failed");
-    document.root().field("response")?.field("id")?.as_text().filter(|_| !is_failed)
+/// Returns the frame for an error body.
+fn error_frame(status: u16, body: &str) -> String {
+    socket_error(status, body).unwrap_or_else(|| failure_frame(&broken_off()))
 }
 
 fn failure_frame(failure: &Failure) -> String {
-    error_frame(reject::status(failure), &encode_error(Dialect::Responses, failure))
-}
-
-/// Returns the frame for an error body; its code is one that clients go by, so there always is one.
-fn error_frame(status: u16, body: &str) -> String {
-    let document = Document::parse(body).ok();
-    let error = document.as_ref().and_then(|document| document.root().field("error"));
-    let error = error.filter(|error| error.kind() == Kind::Object).and_then(|error| {
-        let has_code = error.field("code").is_some_and(|code| !code.is_null());
-        let kind = error.field("type").and_then(|kind| kind.as_text());
-        let code = quote(kind.as_deref().unwrap_or("server_error"));
-        let edits = [Edit::Set { name: "code", value: &code }];
-        patch(error.raw(), if has_code { &[] } else { &edits }).ok()
-    });
-    let Some(error) = error else { return failure_frame(&broken_off()) };
-    let mut writer = Writer::with_capacity(error.len() + 64);
-    writer.begin_object();
-    writer.field_str("type", "error");
-    writer.field_uint("status", u64::from(status));
-    writer.field_raw("error", &error);
-    writer.end_object();
-    writer.into_string()
+    let body = encode_error(Dialect::Responses, failure);
+    socket_error(status(failure), &body).unwrap_or(body)
 }
 
 /// Waits until a connection has to make room for another, which one that is not counted never has to.
@@ -403,15 +345,15 @@ fn message_bytes(message: &Message) -> usize {
 }
 
 fn broken_off() -> Failure {
-    own(FailureKind::Backend, "throughline_backend_stream_broken", "the backend's answer broke off")
+    gateway_error(FailureKind::Backend, "throughline_backend_stream_broken", "the backend's answer broke off")
 }
 
 fn not_text() -> Failure {
     let message = "frames must be text: a JSON object with `type` `response.create`";
-    own(FailureKind::InvalidRequest, "throughline_invalid_request", message)
+    gateway_error(FailureKind::InvalidRequest, "throughline_invalid_request", message)
 }
 
 fn lasted() -> Failure {
     let message = "the connection has lasted as long as it may; open another";
-    own(FailureKind::InvalidRequest, "websocket_connection_limit_reached", message)
+    gateway_error(FailureKind::InvalidRequest, "websocket_connection_limit_reached", message)
 }

@@ -14,20 +14,22 @@ mod note;
 pub mod replay;
 mod request;
 pub mod settings;
+mod view;
 pub mod workbench;
 
 pub use hands::{Done, Hands, Kept};
 pub use note::is_note;
 pub use request::{Manner, image_item, said_item};
+pub use view::{write_run, write_run_whole};
 
 use crate::bill::Bill;
-use crate::exchange::{self, BACKEND_HEADER, CANCELLED, CONVERSATION_HEADER, Heard, Incoming, Listener};
-use crate::exchange::{Own, Purpose};
+use crate::config::Compose;
+use crate::exchange::{self, CANCELLED, InProcessAnswer, Listener, OwnRequest, RouteHints};
+use crate::failure::undecodable;
 use crate::gateway::{Gateway, mint, now};
-use crate::gauges::Gauges;
 use crate::privacy::Privacy;
-use compose::Compose;
-use http::{HeaderMap, HeaderValue, header};
+use crate::run_ids::client_of;
+use crate::token_counters::TokenCounters;
 use note::Answered;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -250,8 +252,8 @@ async fn unkept(gateway: &Gateway, task: &Task) -> Option<Text> {
     let composing = composing.map(|compose| (compose.backend.as_ref(), compose.model.as_ref()));
     let asked = [Some((task.manner.backend.as_ref(), task.manner.model.as_ref())), composing];
     asked.into_iter().flatten().find_map(|(backend, model)| {
-        let headers = headers(task, (backend, model));
-        exchange::unkept(gateway, &standing, &headers, model.map(Text::as_str), &task.conversation)
+        let hints = RouteHints::for_backend(destination(backend, model));
+        exchange::unkept(gateway, &standing, &hints, model.map(Text::as_str), &task.conversation)
     })
 }
 
@@ -289,7 +291,7 @@ struct Ear<'e> {
 }
 
 impl Listener for Ear<'_> {
-    fn heard(&mut self, events: &[ProviderEvent], frames: &[Frame]) {
+    fn observe(&mut self, events: &[ProviderEvent], frames: &[Frame]) {
         self.answered.take_in(events);
         self.heard_frames |= !frames.is_empty();
         if !events.is_empty() || !frames.is_empty() {
@@ -314,10 +316,10 @@ impl Driver<'_> {
         };
         self.gateway.history.append(Batch::relaxed(vec![Write::Conversation(conversation)])).await?;
         // Until the vocabularies are there, sizes are estimated otherwise, and what is sent depends on them.
-        let loaded = tokio::task::spawn_blocking(Gauges::load).await;
+        let loaded = tokio::task::spawn_blocking(TokenCounters::load).await;
         loaded.map_err(|error| TurnError::Unreadable(error.to_string()))?;
         let mut standing = (*self.gateway.latest_standing().await).clone();
-        for held in self.gateway.gauges.held(now()) {
+        for held in self.gateway.token_counters.held(now()) {
             let is_other = |learned: &Learned| {
                 (&learned.backend, &learned.model, &learned.capability)
                     != (&held.backend, &held.model, &held.capability)
@@ -391,6 +393,26 @@ impl Driver<'_> {
         }
     }
 
+    /// Returns what the engine is asked.
+    fn request(
+        &mut self,
+        body: String,
+        (backend, model): (Option<&Text>, Option<&Text>),
+        exchange: &str,
+    ) -> Result<OwnRequest, Failure> {
+        let ask = decode_request(Dialect::Responses, body.as_str()).map_err(|error| undecodable(&error))?;
+        Ok(OwnRequest {
+            ask,
+            received: body,
+            exchange: Text::from(exchange),
+            conversation: self.task.conversation.clone(),
+            backend: destination(backend, model),
+            client: Text::from(client_of(&self.task.id)),
+            behind: self.behind.clone(),
+            note: self.note.take(),
+        })
+    }
+
     /// Has a request answered, and takes note of the answer.
     async fn hear(
         &mut self,
@@ -398,26 +420,16 @@ impl Driver<'_> {
         asked: (Option<&Text>, Option<&Text>),
         again: bool,
         draft: bool,
-    ) -> Result<Heard, Failure> {
+    ) -> Result<InProcessAnswer, Failure> {
         let exchange = self.names.next();
         self.watch.see(Happening::Asked { exchange: &exchange, again, draft });
-        let own = Own {
-            exchange: Text::from(exchange.as_str()),
-            behind: self.behind.clone(),
-            note: self.note.take(),
-        };
-        let incoming = Incoming {
-            dialect: Dialect::Responses,
-            headers: headers(self.task, asked),
-            body,
-            remembered: None,
-            purpose: Purpose::Answer,
-            own: Some(own),
-            reservation: None,
-        };
+        let request = self.request(body, asked, &exchange);
         let answered = Answered::new(!self.privacy().is_active());
         let mut ear = Ear { watch: self.watch, exchange: &exchange, answered, heard_frames: false };
-        let heard = exchange::hear(self.gateway, incoming, &mut ear, self.cancel).await;
+        let heard = match request {
+            Ok(request) => exchange::answer_in_process(self.gateway, request, &mut ear, self.cancel).await,
+            Err(failure) => Err(failure),
+        };
         let whole = !ear.heard_frames;
         self.answers += 1;
         let heard = match heard {
@@ -564,26 +576,10 @@ impl Driver<'_> {
     }
 }
 
-/// Returns the headers of a request; a model is asked for by its own name, whatever the backend makes of others.
-fn headers(task: &Task, (backend, model): (Option<&Text>, Option<&Text>)) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let mut set = |name, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.insert(name, value);
-        }
-    };
-    set(header::HeaderName::from_static(CONVERSATION_HEADER), task.conversation.as_str());
-    set(header::USER_AGENT, &client_of(&task.id));
-    if let Some(backend) = backend {
-        let whom = model.map_or_else(|| backend.to_string(), |model| format!("{backend}/{model}"));
-        set(header::HeaderName::from_static(BACKEND_HEADER), &whom);
-    }
-    headers
-}
-
-/// Returns what a turn calls itself as a client.
-pub(crate) fn client_of(turn: &str) -> String {
-    format!("throughline/{} {turn}", env!("CARGO_PKG_VERSION"))
+/// Returns who is asked, if the turn says so; a model is asked for by its own name, whatever the backend makes of others.
+fn destination(backend: Option<&Text>, model: Option<&Text>) -> Option<Text> {
+    let backend = backend?;
+    Some(model.map_or_else(|| backend.clone(), |model| Text::from(format!("{backend}/{model}"))))
 }
 
 /// Returns an id for a turn that nobody has used.

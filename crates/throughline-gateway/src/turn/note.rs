@@ -5,10 +5,9 @@
 //! end. Moments in them are for people: a replay gives others, and compares everything else.
 
 use super::hands::Kept;
-use super::replay::Replayed;
 use super::{Task, settings};
 use crate::config::Config;
-use crate::view::{outcome_name, write_verdict};
+use crate::view::outcome_name;
 use std::borrow::Cow;
 use throughline_core::{Call, Conclusion, EntryId, Outcome, Text};
 use throughline_store::{Learned, Moment, ProviderEvent, Scope, Setting, Standing};
@@ -28,9 +27,6 @@ pub(super) const ENDED: &str = "throughline.turn.end";
 pub(super) const REPLAYED: &str = "throughline.replay";
 /// What an answer was made of.
 pub(super) const ANSWER: &str = "throughline.answer";
-
-/// So many of the differences that a replay found are kept: the first ones, which the others follow from.
-const DIFFERENCES_KEPT: usize = 5;
 
 /// Says whether an event is ours and not the provider's.
 #[must_use]
@@ -161,17 +157,6 @@ pub(super) fn ended(
     })
 }
 
-/// Returns what came of a replay, with the first of its differences.
-pub(super) fn replayed(replayed: &Replayed, by: &str, is_other: bool, at: Moment) -> ProviderEvent {
-    note(REPLAYED, at, |writer| {
-        writer.field_str("by", by);
-        writer.field_str("version", env!("CARGO_PKG_VERSION"));
-        writer.field_str("settings", if is_other { "current" } else { "recorded" });
-        writer.field_uint("different", replayed.differences.len() as u64);
-        write_verdict(writer, replayed, DIFFERENCES_KEPT, false);
-    })
-}
-
 /// Returns a note without the moments in it.
 pub(super) fn timeless(event: &ProviderEvent) -> Cow<'_, str> {
     if event.name.as_deref() != Some(TOOL) {
@@ -257,7 +242,7 @@ pub(super) fn read_standing(root: Node<'_>, at: Moment, shift: i64) -> Standing 
     }
 }
 
-fn note(name: &'static str, at: Moment, write: impl FnOnce(&mut Writer)) -> ProviderEvent {
+pub(super) fn note(name: &'static str, at: Moment, write: impl FnOnce(&mut Writer)) -> ProviderEvent {
     let mut writer = Writer::new();
     writer.begin_object();
     write(&mut writer);

@@ -3,7 +3,7 @@
 //! They are a configuration of their own: the backends without addresses and credentials, how history is shortened and
 //! handed over. A secret is never among them.
 
-use super::compose::Compose;
+use crate::config::Compose;
 use crate::config::{Backend, Budget, Config, ConfigErrors, Flags, History, Surroundings, load};
 use std::fmt::Write as _;
 use std::io;

@@ -7,8 +7,8 @@ use super::{
     Listed, Mark, Pair, Row, Seen, Spoken, Tally, cost_of, found_name, iso, kind_name, oddity_words,
     outcome_name, role_name, spoken, state_name, text_of,
 };
+use crate::async_summary::answering;
 use crate::config::{Backend, Config};
-use crate::retelling::answering;
 use crate::routing::Listings;
 use crate::switch;
 use bytes::Bytes;
@@ -290,7 +290,7 @@ fn write_exchange_fields(writer: &mut Writer, exchange: &Exchange, recording: &R
     optional(writer, "client", exchange.client.as_deref());
     optional(writer, "model", exchange.asked_model.as_deref());
     writer.field_str("started", &iso(exchange.started));
-    moment(writer, "ended", exchange.ended);
+    moment_or_null(writer, "ended", exchange.ended);
     optional(writer, "ending", exchange.ending.as_deref());
     number(writer, "status", exchange.status);
     write_usage(writer, "usage", exchange.usage);
@@ -306,14 +306,14 @@ fn write_exchange_fields(writer: &mut Writer, exchange: &Exchange, recording: &R
 }
 
 /// Writes what something cost in US dollars; `null` where that is not known.
-pub(super) fn write_cost(writer: &mut Writer, cost: Option<f64>) {
+pub(crate) fn write_cost(writer: &mut Writer, cost: Option<f64>) {
     match cost {
         Some(cost) => writer.field_raw("cost", &format!("{cost:.8}")),
         None => writer.field_null("cost"),
     }
 }
 
-pub(super) fn write_usage(writer: &mut Writer, name: &str, usage: Option<Usage>) {
+pub(crate) fn write_usage(writer: &mut Writer, name: &str, usage: Option<Usage>) {
     let Some(usage) = usage else { return };
     writer.key(name);
     writer.begin_object();
@@ -469,7 +469,7 @@ fn write_learned(writer: &mut Writer, learned: &Learned, now: Moment) {
     writer.field_str("verdict", &learned.verdict);
     writer.field_str("reason", &learned.reason);
     writer.field_str("at", &iso(learned.at));
-    moment(writer, "expires", learned.expires);
+    moment_or_null(writer, "expires", learned.expires);
     writer.field_bool("holds", learned.expires.is_none_or(|expires| now < expires));
     writer.end_object();
 }
@@ -543,7 +543,7 @@ fn write_attempt(writer: &mut Writer, attempt: &Attempt, report: Option<&Bytes>,
     optional(writer, "model", attempt.model.as_deref());
     optional(writer, "strategy", attempt.strategy.as_deref());
     writer.field_str("started", &iso(attempt.started));
-    moment(writer, "ended", attempt.ended);
+    moment_or_null(writer, "ended", attempt.ended);
     number(writer, "status", attempt.status);
     optional(writer, "failure", attempt.failure.as_deref());
     if let Some(step) = &attempt.compaction {
@@ -578,14 +578,14 @@ fn write_attempt(writer: &mut Writer, attempt: &Attempt, report: Option<&Bytes>,
 }
 
 /// Writes a field that may be `null`.
-pub(super) fn optional(writer: &mut Writer, name: &str, text: Option<&str>) {
+pub(crate) fn optional(writer: &mut Writer, name: &str, text: Option<&str>) {
     match text {
         Some(text) => writer.field_str(name, text),
         None => writer.field_null(name),
     }
 }
 
-pub(super) fn moment(writer: &mut Writer, name: &str, at: Option<Moment>) {
+pub(crate) fn moment_or_null(writer: &mut Writer, name: &str, at: Option<Moment>) {
     optional(writer, name, at.map(iso).as_deref());
 }
 

@@ -8,7 +8,6 @@ mod injected;
 mod json;
 mod read;
 mod reason;
-mod run;
 mod seen;
 mod tally;
 mod time;
@@ -16,14 +15,13 @@ mod usage;
 
 pub use failure::{FailureWay, RequestFailure, failure_of};
 pub use injected::{Spoken, spoken};
+pub(crate) use json::{moment_or_null, optional, write_cost, write_usage};
 pub use json::{
     write_arriving, write_backends, write_entry, write_event, write_exchange, write_handover, write_hit,
     write_listed, write_pair, write_preview, write_priced, write_seen, write_tallied, write_titled_hit,
     write_whole,
 };
 pub use read::{Listed, Pair, Ranking, Tools, exchanges, latest_branch, list, pairs, ranked};
-pub(crate) use run::write_verdict;
-pub use run::{Told, write_replayed, write_run, write_run_whole};
 pub use seen::{Attempted, Mark, Row, Seen};
 pub use tally::{Run, Tallies, Tally, cost_of};
 pub use time::{age, iso, moment};

@@ -1,8 +1,8 @@
 //! What is read together to show something of the record.
 
 use super::{Tallies, Tally};
+use crate::async_summary::answering;
 use crate::config::Config;
-use crate::retelling::answering;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Entry, Ledger, Oddity, PairState, Text, exit_code};
 use throughline_store::{

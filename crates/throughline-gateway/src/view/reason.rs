@@ -60,7 +60,7 @@ impl Reasons {
         let words = match mark {
             Mark::Same => return None,
             Mark::Changed => return Some(changed(kept?, sent?)),
-            Mark::Retold => told,
+            Mark::AsyncSummary => told,
             Mark::Shortened => "the brief tells a part of it",
             Mark::Joined if self.brief.is_some() => "stands in one message with the brief, or in it",
             Mark::Joined => "stands in one message with what was said beside it",

@@ -54,7 +54,7 @@ pub enum Mark {
     /// A part of it was shown.
     Shortened,
     /// It was told as text.
-    Retold,
+    AsyncSummary,
     /// It stands in one message with what was said beside it.
     Joined,
     /// It went into a summary.
@@ -86,7 +86,7 @@ impl Mark {
             Self::Same => "same",
             Self::Changed => "changed",
             Self::Shortened => "shortened",
-            Self::Retold => "retold",
+            Self::AsyncSummary => "retold",
             Self::Joined => "joined",
             Self::Summarised => "summarised",
             Self::LeftOut => "left out",
@@ -121,7 +121,9 @@ impl<'s> Seen<'s> {
                 Found::Within | Found::Nowhere => None,
             };
             let mark = match mark(kept, sent, &found, taken, attempted.continues) {
-                Mark::LeftOut if taken.is_none() && at.is_some_and(|at| told.contains(&at)) => Mark::Retold,
+                Mark::LeftOut if taken.is_none() && at.is_some_and(|at| told.contains(&at)) => {
+                    Mark::AsyncSummary
+                }
                 Mark::LeftOut if taken.is_none() && attempted.briefed => {
                     kept.map_or(Mark::LeftOut, |kept| reasons.in_brief(&kept.entry))
                 }
@@ -311,7 +313,7 @@ fn mark(
     continues: bool,
 ) -> Mark {
     let Some(Kept { entry, .. }) = kept else { return Mark::Added };
-    let told = if entry.as_return().is_some() { Mark::Retold } else { Mark::Joined };
+    let told = if entry.as_return().is_some() { Mark::AsyncSummary } else { Mark::Joined };
     let Some(sent) = sent else {
         return match taken.map(|taken| &taken.decision) {
             Some(Decision::Summarised) => Mark::Summarised,

@@ -3,10 +3,10 @@
 //! A list of conversations shows what each has taken so far, and must not read every exchange of each for that. What
 //! has been counted once is remembered here, so that only what came since is read.
 
+use crate::async_summary::answering;
 use crate::bill::Bill;
 use crate::config::Config;
-use crate::retelling::answering;
-use crate::turn::replay::turn_of;
+use crate::run_ids::run_of;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use throughline_core::{ConversationId, EntryId, Text};
@@ -81,7 +81,7 @@ impl Tally {
         if let Some((usage, attempt)) = used {
             self.used.add(&attempt.backend, attempt.model.as_ref(), usage);
         }
-        let Some(id) = turn_of(exchange) else { return };
+        let Some(id) = run_of(exchange) else { return };
         let at = self.runs.iter().position(|run| *run.id == *id).unwrap_or_else(|| {
             self.runs.push(Run {
                 id: id.into(),
@@ -181,7 +181,8 @@ pub fn cost_of(config: &Config, exchange: &Exchange) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turn::{self, settings};
+    use crate::run_ids::client_of;
+    use crate::turn::settings;
     use throughline_core::{Dialect, Usage};
     use throughline_store::{Attempt, Batch, Conversations, Memory, NewConversation, Write};
 
@@ -241,12 +242,12 @@ mod tests {
 
     #[test]
     fn runs_are_told_apart_by_what_they_call_themselves() {
-        let client = turn::client_of("run_1");
+        let client = client_of("run_1");
         let tally = Tally::of(&[
             exchange(1, "a", "curl", used(1, 0, 0, 1)),
             exchange(2, "a", &client, used(5, 0, 0, 1)),
             exchange(3, "b", &client, used(7, 0, 0, 1)),
-            exchange(4, "a", &turn::client_of("run_2"), None),
+            exchange(4, "a", &client_of("run_2"), None),
         ]);
         let runs: Vec<_> = tally.runs.iter().map(|run| (&*run.id, run.first, run.exchanges)).collect();
         assert_eq!(runs, [("run_1", 2, 2), ("run_2", 4, 1)]);

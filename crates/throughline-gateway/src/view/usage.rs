@@ -2,9 +2,9 @@
 
 use super::json::{optional, write_cost, write_usage};
 use super::{failure_of, iso};
+use crate::async_summary::answering;
 use crate::bill::Bill;
 use crate::config::Config;
-use crate::retelling::answering;
 use std::collections::BTreeMap;
 use throughline_core::{ConversationId, Text};
 use throughline_store::{

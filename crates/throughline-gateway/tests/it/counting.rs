@@ -5,7 +5,7 @@ use crate::house::{House, Room, one_of_each};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_core::Dialect;
-use throughline_gateway::gauges::Gauges;
+use throughline_gateway::token_counters::TokenCounters;
 use throughline_store::{History, Learned, Memory};
 
 /// Asks how many tokens a prompt would take.
@@ -67,7 +67,7 @@ async fn tools_and_pictures_count() {
 
 #[tokio::test]
 async fn the_factor_of_a_model_is_learned_from_what_its_backend_reports_and_kept() {
-    Gauges::load();
+    TokenCounters::load();
     let history = Arc::new(Memory::new());
     let rooms = || vec![Room::new("one", Dialect::Messages)];
     let text = "It was the best of times, it was the worst of times, it was the age of wisdom. ".repeat(30);
@@ -101,7 +101,7 @@ async fn the_factor_of_a_model_is_learned_from_what_its_backend_reports_and_kept
 
 #[tokio::test]
 async fn nothing_is_learned_about_a_public_vocabulary() {
-    Gauges::load();
+    TokenCounters::load();
     let history = Arc::new(Memory::new());
     let rooms = vec![Room::new("one", Dialect::Chat)];
     let house = House::with_history(rooms, Arc::clone(&history) as Arc<dyn History>).await;
@@ -114,7 +114,7 @@ async fn nothing_is_learned_about_a_public_vocabulary() {
 
 #[tokio::test]
 async fn a_translated_stream_opens_with_the_same_count_that_is_told() {
-    Gauges::load();
+    TokenCounters::load();
     let house = House::new(one_of_each()).await;
     let text = "It was the spring of hope, it was the winter of despair.";
     let mut client = Client::new(&house.url, Dialect::Messages);
@@ -131,7 +131,7 @@ async fn a_translated_stream_opens_with_the_same_count_that_is_told() {
 
 #[tokio::test]
 async fn a_brief_that_would_be_sent_counts() {
-    Gauges::load();
+    TokenCounters::load();
     for (dialect, path) in
         [(Dialect::Messages, "messages/count_tokens"), (Dialect::Responses, "responses/input_tokens")]
     {

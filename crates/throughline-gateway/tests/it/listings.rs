@@ -7,7 +7,8 @@ use std::sync::Arc;
 use throughline_core::Dialect;
 use throughline_gateway::config::{Config, Flags, load};
 use throughline_gateway::gateway::Gateway;
-use throughline_gateway::listing::{ask_who_is_due, names};
+use throughline_gateway::model_discovery::ask_who_is_due;
+use throughline_gateway::model_lists::names;
 use throughline_sim::{Script, Sim, SimOptions};
 use throughline_store::Memory;
 

@@ -48,7 +48,7 @@ async fn the_words_of_a_model_take_the_place_of_the_digest_with_the_next_step() 
         client.ask("own").await;
         let digest = sent(&first);
         assert!(digest.contains("[Earlier in this session") && !digest.contains(WORDS), "{digest}");
-        first.gateway.retellings.idle().await;
+        first.gateway.async_summaries.idle().await;
         let asked: Vec<String> = first.recorded("teller").into_iter().map(|it| it.body).collect();
         assert_eq!(asked.len(), 1, "{asked:?}");
         assert!(
@@ -82,7 +82,7 @@ async fn the_words_of_a_model_take_the_place_of_the_digest_with_the_next_step() 
         grow(&mut client);
         client.ask("own").await;
         assert!(sent(&second).contains(WORDS), "{dialect}: {}", sent(&second));
-        second.gateway.retellings.idle().await;
+        second.gateway.async_summaries.idle().await;
         let asked = second.recorded("teller").pop().unwrap().body;
         assert!(asked.contains(WORDS), "the next summary goes on from it: {asked}");
         second.assert_nothing_refused();
@@ -101,7 +101,7 @@ async fn a_model_that_fails_or_says_nothing_leaves_the_digest() {
         let house = house(Dialect::Chat, &turn, MODEL, Arc::new(Memory::new())).await;
         let mut client = with_pairs(&house.url, Dialect::Chat, PAIRS);
         client.ask("own").await;
-        house.gateway.retellings.idle().await;
+        house.gateway.async_summaries.idle().await;
         assert_eq!((summaries(&house, "failed").await, summaries(&house, "written").await), (1, 0), "{turn}");
         grow(&mut client);
         client.ask("own").await;
@@ -116,12 +116,12 @@ async fn a_model_that_takes_too_long_is_not_waited_for() {
     let mut teller = Room::new("teller", Dialect::Chat);
     teller.options.script = Some(Script::parse(r#"{"turns": [{"text": "x", "hang": 0}]}"#).unwrap());
     let alter = |gateway: &mut throughline_gateway::gateway::Gateway| {
-        gateway.retelling_lasts = Duration::from_millis(20);
+        gateway.async_summary_lasts = Duration::from_millis(20);
     };
     let house = House::altered_with_lines(vec![own, teller], Arc::new(Memory::new()), MODEL, alter).await;
     let mut client = with_pairs(&house.url, Dialect::Chat, PAIRS);
     client.ask("own").await;
-    house.gateway.retellings.idle().await;
+    house.gateway.async_summaries.idle().await;
     assert_eq!(summaries(&house, "timed_out").await, 1);
     house.stop().await;
 }
@@ -138,7 +138,7 @@ async fn no_model_is_asked_unless_one_is_wanted_and_without_a_name_it_is_the_one
         let mut client = with_pairs(&house.url, Dialect::Chat, PAIRS);
         client.stream = true;
         client.ask("own").await;
-        house.gateway.retellings.idle().await;
+        house.gateway.async_summaries.idle().await;
         assert_eq!((house.recorded("own").len(), house.recorded("teller").len()), (own, teller), "{lines}");
         house.stop().await;
     }

@@ -4,6 +4,7 @@
 //! check reads the tree as text and returns its findings; each finding names the file and the line. The
 //! rules and the reasons for them are in `CONTRIBUTING.md`.
 
+mod cycles;
 mod documents;
 mod manifests;
 mod sources;

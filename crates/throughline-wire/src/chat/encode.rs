@@ -8,8 +8,8 @@ use super::conversation::write_messages;
 use super::settings::{REASONING_FIELDS, write_settings};
 use super::tools::{are_as_given, write_choice, write_tools};
 use super::vocabulary::vocabulary;
-use crate::dialects::expected_length;
 use crate::json::Writer;
+use crate::length::expected_length;
 use throughline_core::{Action, Extra, Prompt, Report, ToolChoice};
 
 /// Writes the request body for a backend that speaks this dialect.

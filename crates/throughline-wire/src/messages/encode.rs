@@ -10,9 +10,9 @@ use super::kept::{OWN, own};
 use super::parts::{BlockList, Destination, Head, write_parts};
 use super::settings::SettingsWriter;
 use super::{reasoning, tools};
-use crate::dialects::expected_length;
 use crate::input::is_filled_in;
 use crate::json::{Document, Edit, Node, Writer, patch};
+use crate::length::expected_length;
 use crate::segment::{Segment, segments, verbatim};
 use throughline_core::{
     Action, Content, Entry, Envelope, Kind, Part, Prompt, Report, Role, Said, SentPlace, Side, SystemRule,

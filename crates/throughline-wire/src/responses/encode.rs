@@ -7,8 +7,8 @@
 use super::decode::declares_tools;
 use super::request_item::ItemWriter;
 use super::{settings, tools};
-use crate::dialects::expected_length;
 use crate::json::{Document, Writer};
+use crate::length::expected_length;
 use throughline_core::{
     Action, Dialect, Entry, Extra, Kind, Part, Prompt, Report, SentPlace, Text, Tool, ToolChoice,
 };

@@ -6,12 +6,15 @@
 //! lenient, since no two servers agree on what may be missing; writing follows the specification to the
 //! letter, since clients validate.
 
+pub mod compaction;
 mod decode;
 mod encode;
 mod error;
 mod fields;
 mod item;
 mod known;
+pub mod lifecycle;
+pub mod listed_item;
 mod output_item;
 mod parts;
 mod replay;
@@ -19,6 +22,7 @@ mod reply;
 mod request_item;
 mod response_object;
 mod settings;
+pub mod socket;
 mod stream_decoder;
 mod stream_encoder;
 mod tools;

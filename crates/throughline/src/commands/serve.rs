@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use throughline_gateway::config::{BackendsFrom, Config, Endpoint, Flags};
 use throughline_gateway::gateway::{Gateway, now};
-use throughline_gateway::gauges::Gauges;
-use throughline_gateway::{listing, server};
+use throughline_gateway::token_counters::TokenCounters;
+use throughline_gateway::{model_discovery, server};
 use throughline_sim::{Sim, SimOptions};
 use tokio::net::TcpListener;
 
@@ -54,12 +54,12 @@ async fn serve(
     let gateway = Gateway::build(config, history, base_url).await;
     let gateway = Arc::new(gateway.map_err(|error| CommandError::bad_input(error.to_string()))?);
     // Nobody waits for it: until the vocabularies are there, sizes are estimated by bytes.
-    drop(tokio::task::spawn_blocking(Gauges::load));
+    drop(tokio::task::spawn_blocking(TokenCounters::load));
     let at = |source| CommandError::file(listen, source);
     let listener = TcpListener::bind(listen).await.map_err(|source| not_bound(listen, source))?;
     let address = listener.local_addr().map_err(at)?;
     let reloading = tokio::spawn(reloader.run(Arc::clone(&gateway), signals::Hangups::new()));
-    let listing = tokio::spawn(listing::keep(Arc::clone(&gateway)));
+    let discovery = tokio::spawn(model_discovery::keep(Arc::clone(&gateway)));
     let stop = signals::stop();
     if args.json {
         output::print(&json_line(|writer| {
@@ -85,7 +85,7 @@ async fn serve(
         // The last traces are worth a moment, but no more.
         let _ = tokio::time::timeout(FLUSH_MAX, tracer.flush()).await;
     }
-    listing.abort();
+    discovery.abort();
     if let Some(sim) = simulated {
         sim.stop().await;
     }

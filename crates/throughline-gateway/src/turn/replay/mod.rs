@@ -6,9 +6,11 @@
 
 mod compare;
 mod tape;
+mod verdict;
 
 pub use compare::{Bodies, Difference, Place, excerpts};
-pub use tape::{Tape, artifacts_of, find, told, turn_of};
+pub use tape::{RunNotes, Tape, artifacts_of, find, run_notes};
+pub use verdict::write_replayed;
 
 use super::hands::{Done, Hands};
 use super::{Names, Nobody, TurnError, drive, settings};

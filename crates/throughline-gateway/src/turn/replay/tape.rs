@@ -1,13 +1,13 @@
 //! Tapes: what the record has of a turn, read together.
 
-use super::{ReplayError, Replayed};
+use super::ReplayError;
+use crate::config::Compose;
 use crate::egress::{Reel, Take};
 use crate::gateway::now;
-use crate::switch::By;
-use crate::turn::compose::Compose;
+use crate::run_ids::run_of;
 use crate::turn::hands::{Done, Kept};
 use crate::turn::{Manner, Task, is_note, note, open_calls};
-use crate::view::{self, Told};
+use crate::view;
 use std::collections::BTreeSet;
 use throughline_core::{Call, ConversationId, EntryId, Kind, Text};
 use throughline_store::{
@@ -16,6 +16,17 @@ use throughline_store::{
 };
 use throughline_wire::json::{Document, Node};
 use tokio_util::sync::CancellationToken;
+
+/// What the record tells of a run besides its exchanges: its task, and the notes behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunNotes {
+    /// The first words of its task.
+    pub task: Option<String>,
+    /// How it ended, as JSON; nothing as long as it has not.
+    pub ended: Option<Text>,
+    /// What came of each replay that is kept, as JSON, with its moment.
+    pub replays: Vec<(Moment, Text)>,
+}
 
 /// What the record has of a turn.
 #[derive(Debug)]
@@ -57,7 +68,7 @@ pub async fn find(history: &dyn History, typed: &str) -> Result<Vec<Tape>, Repla
     let exchanges = view::exchanges(history, &located.conversation).await?;
     let mut turns: Vec<Text> = Vec::new();
     for turn in
-        exchanges.iter().filter_map(turn_of).filter(|turn| !typed.starts_with("run_") || *turn == typed)
+        exchanges.iter().filter_map(run_of).filter(|turn| !typed.starts_with("run_") || *turn == typed)
     {
         if !turns.iter().any(|known| *known == turn) {
             turns.push(turn.into());
@@ -80,7 +91,7 @@ pub async fn artifacts_of(
 ) -> Result<Vec<Kept>, StoreError> {
     let mut all = Vec::new();
     for exchange in view::exchanges(history, conversation).await? {
-        if turn_of(&exchange).is_some() {
+        if run_of(&exchange).is_some() {
             let recording = history.recording(exchange.id, Which::Events).await?;
             all.extend(artifacts_in(&recording).map(|(_, kept)| kept));
         }
@@ -90,7 +101,7 @@ pub async fn artifacts_of(
 
 /// Returns what the notes in a turn's last exchange tell of it.
 #[must_use]
-pub fn told(recording: &Recording) -> Told {
+pub fn run_notes(recording: &Recording) -> RunNotes {
     let named = |name: &'static str| {
         recording
             .events
@@ -98,18 +109,11 @@ pub fn told(recording: &Recording) -> Told {
             .map(|(_, event)| event)
             .filter(move |event| event.name.as_deref() == Some(name))
     };
-    Told {
+    RunNotes {
         task: None,
         ended: named(note::ENDED).next_back().map(|event| event.data.clone()),
         replays: named(note::REPLAYED).map(|event| (event.at, event.data.clone())).collect(),
     }
-}
-
-/// Returns the turn that an exchange belongs to, by what its client calls itself.
-#[must_use]
-pub fn turn_of(exchange: &Exchange) -> Option<&str> {
-    let turn = exchange.client.as_deref()?.strip_prefix("throughline/")?.split(' ').nth(1)?;
-    turn.starts_with("run_").then_some(turn)
 }
 
 fn artifacts_in(recording: &Recording) -> impl Iterator<Item = (Text, Kept)> {
@@ -122,7 +126,7 @@ impl Tape {
     async fn read(history: &dyn History, turn: Text, all: &[Exchange]) -> Result<Self, ReplayError> {
         let bad = |problem: &str| ReplayError::Unreadable { turn: turn.clone(), problem: problem.to_owned() };
         let mut exchanges = Vec::new();
-        for exchange in all.iter().filter(|exchange| turn_of(exchange) == Some(&turn)) {
+        for exchange in all.iter().filter(|exchange| run_of(exchange) == Some(&turn)) {
             let recording = history.recording(exchange.id.clone(), Which::Everything).await?;
             exchanges.push((exchange.clone(), recording));
         }
@@ -189,16 +193,6 @@ impl Tape {
         events.filter(|event| event.name.as_deref() == Some(note::TOOL)).map(|event| &*event.data)
     }
 
-    /// Returns what has to be written to keep what came of a replay beside the turn; `is_other` says that
-    /// it was driven under other settings.
-    #[must_use]
-    pub fn verdict(&self, replayed: &Replayed, by: By, is_other: bool, at: Moment) -> Option<Write> {
-        let (exchange, _) = self.exchanges.last()?;
-        let attempt = u32::try_from(exchange.attempts.len().saturating_sub(1)).ok()?;
-        let events = vec![note::replayed(replayed, by.name(), is_other, at)];
-        Some(Write::Events { exchange: exchange.id.clone(), attempt, events })
-    }
-
     /// Returns what the turn was given.
     pub(super) fn task(&self, compose: Option<Compose>) -> Task {
         Task {
@@ -227,7 +221,7 @@ impl Tape {
             for (number, attempt) in exchange.attempts.iter().enumerate() {
                 let is_its = |(at, event): &&(u32, ProviderEvent)| {
                     *at as usize == number
-                        && (!is_note(event) || event.name.as_deref() == Some(crate::exchange::REFUSED))
+                        && (!is_note(event) || event.name.as_deref() == Some(crate::egress::REFUSED))
                 };
                 let events = recording.events.iter().filter(is_its).map(|(_, event)| event.clone()).collect();
                 let cancel = (is_cancelled && number == last).then(|| cancel.clone());

@@ -13,7 +13,6 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use throughline_gateway::config::{Config, Flags, Process, load_to_look};
 use throughline_gateway::turn::replay::{self, Difference, ReplayError, Replayed, Tape};
-use throughline_gateway::view;
 use throughline_store::History;
 
 /// Replays a run, or all runs of a conversation.
@@ -30,7 +29,7 @@ pub fn run(asked: &ReplayArgs, args: &Args) -> Result<(), CommandError> {
     let ink = Ink::of_stdout();
     let text: String = match args.json {
         true => output::json_lines(&replayed, |writer, (tape, replayed)| {
-            view::write_replayed(writer, tape, replayed, true);
+            replay::write_replayed(writer, tape, replayed, true);
         }),
         false => {
             let manner = Manner { is_other: against.is_some(), full: asked.full };

@@ -6,13 +6,12 @@
 
 use crate::config::{Backend, Credential};
 use crate::gateway::{Gateway, Setup, now};
+use crate::model_lists::ModelList;
 use crate::probe::probe;
-use crate::routing::Listings;
 use futures_util::future::join_all;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_core::Text;
 use throughline_store::{Batch, Moment};
 
 /// How often it is looked whether a backend should be asked.
@@ -23,27 +22,6 @@ const NEW_MS: i64 = 50 * 60 * 1000;
 
 /// How long a backend that has not listed anything is left alone, in milliseconds.
 const SILENT_MS: i64 = 4 * 60 * 1000;
-
-/// What came of asking a backend for its models.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
-    /// When it was asked.
-    pub asked: Moment,
-    /// What it lists; none if it did not answer, or has no listing.
-    pub models: Option<BTreeSet<Text>>,
-    /// How many tokens fit into the windows of those models of which it says so.
-    pub windows: BTreeMap<Text, u64>,
-}
-
-/// What came of asking each backend.
-pub type Listed = BTreeMap<Text, Listing>;
-
-/// Returns the names alone, for routing.
-#[must_use]
-pub fn names(listed: &Listed) -> Listings {
-    let of = |(backend, listing): (&Text, &Listing)| Some((backend.clone(), listing.models.clone()?));
-    listed.iter().filter_map(of).collect()
-}
 
 /// Asks backends for their models whenever it is time to; never ends.
 pub async fn keep(gateway: Arc<Gateway>) {
@@ -65,7 +43,7 @@ pub async fn ask_who_is_due(gateway: &Gateway) {
     join_all(due.map(|backend| ask(gateway, &setup, backend))).await;
 }
 
-fn is_due(backend: &Backend, listing: Option<&Listing>, at: Moment) -> bool {
+fn is_due(backend: &Backend, listing: Option<&ModelList>, at: Moment) -> bool {
     if backend.credential == Credential::Passthrough {
         return false;
     }
@@ -84,7 +62,7 @@ async fn ask(gateway: &Gateway, setup: &Setup, backend: &Backend) {
     lessons.extend(probe.listed(backend, asked));
     let (name, count) = (backend.name.as_str(), models.as_ref().map(BTreeSet::len));
     lessons.extend(probe.kept_windows(backend, asked));
-    setup.list(backend.name.clone(), Listing { asked, models, windows: probe.windows() });
+    setup.list(backend.name.clone(), ModelList { asked, models, windows: probe.windows() });
     match count {
         Some(count) => tracing::info!(backend = name, models = count, "models listed"),
         None => tracing::info!(backend = name, "no models listed"),

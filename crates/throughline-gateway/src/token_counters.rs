@@ -19,7 +19,7 @@ const ANSWERS_WRITTEN: u32 = 15;
 
 /// How the models of each backend count.
 #[derive(Debug, Default)]
-pub struct Gauges {
+pub struct TokenCounters {
     /// What was counted before.
     pub counts: Counts,
     /// By backend and family; what is not here is as the history has it.
@@ -33,7 +33,7 @@ struct Held {
     written: u32,
 }
 
-impl Gauges {
+impl TokenCounters {
     /// Makes the tables of all vocabularies. Takes tens of milliseconds: for a thread that may be blocked.
     pub fn load() {
         Vocabulary::ALL.into_iter().for_each(Vocabulary::load);

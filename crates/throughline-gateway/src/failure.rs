@@ -42,7 +42,7 @@ fn retry_after_seconds(failure: &Failure) -> Option<u32> {
 
 /// Returns a failure that Throughline itself raises.
 #[must_use]
-pub fn own(kind: FailureKind, code: &'static str, message: impl Into<Text>) -> Failure {
+pub fn gateway_error(kind: FailureKind, code: &'static str, message: impl Into<Text>) -> Failure {
     Failure { code: Some(Text::from_static(code)), ..Failure::new(kind, message) }
 }
 
@@ -50,5 +50,8 @@ pub fn own(kind: FailureKind, code: &'static str, message: impl Into<Text>) -> F
 #[must_use]
 pub fn undecodable(error: &DecodeError) -> Failure {
     let param = (!error.path.is_empty()).then(|| Text::from(error.path.as_str()));
-    Failure { param, ..own(FailureKind::InvalidRequest, "throughline_invalid_request", error.to_string()) }
+    Failure {
+        param,
+        ..gateway_error(FailureKind::InvalidRequest, "throughline_invalid_request", error.to_string())
+    }
 }

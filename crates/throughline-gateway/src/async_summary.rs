@@ -3,24 +3,26 @@
 //! One conversation is retold once at a time. What comes of it is kept in the record, so nothing here has to
 //! outlive the process.
 
-use crate::exchange::aside::SUMMARY;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use throughline_core::ConversationId;
 use throughline_store::{Attempt, Exchange};
 use tokio::sync::watch;
 
+/// What the record calls an attempt that is to write a summary.
+pub const SUMMARY: &str = "summary";
+
 /// The conversations that are being retold.
 #[derive(Debug, Default)]
-pub struct Retellings {
+pub struct AsyncSummaries {
     under_way: Mutex<BTreeSet<ConversationId>>,
     count: watch::Sender<usize>,
 }
 
 /// A conversation that is being retold for as long as this is held.
 #[derive(Debug)]
-pub struct Retold {
-    all: Arc<Retellings>,
+pub struct AsyncSummary {
+    all: Arc<AsyncSummaries>,
     conversation: ConversationId,
 }
 
@@ -31,14 +33,14 @@ pub fn answering(exchange: &Exchange) -> Option<&Attempt> {
     exchange.attempts.iter().rev().find(is_of_turn)
 }
 
-impl Retellings {
+impl AsyncSummaries {
     /// Begins with a conversation, unless it is being retold already.
     #[must_use]
-    pub fn begin(self: &Arc<Self>, conversation: &ConversationId) -> Option<Retold> {
+    pub fn begin(self: &Arc<Self>, conversation: &ConversationId) -> Option<AsyncSummary> {
         let is_new = self.under_way().insert(conversation.clone());
         is_new.then(|| {
             self.count.send_modify(|count| *count += 1);
-            Retold { all: Arc::clone(self), conversation: conversation.clone() }
+            AsyncSummary { all: Arc::clone(self), conversation: conversation.clone() }
         })
     }
 
@@ -53,7 +55,7 @@ impl Retellings {
     }
 }
 
-impl Drop for Retold {
+impl Drop for AsyncSummary {
     fn drop(&mut self) {
         self.all.under_way().remove(&self.conversation);
         self.all.count.send_modify(|count| *count -= 1);
@@ -66,7 +68,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_conversation_is_retold_once_at_a_time() {
-        let all = Arc::new(Retellings::default());
+        let all = Arc::new(AsyncSummaries::default());
         let (one, two) = (ConversationId::new("one"), ConversationId::new("two"));
         let first = all.begin(&one);
         assert!(first.is_some() && all.begin(&one).is_none() && all.begin(&two).is_some());
