@@ -29,6 +29,7 @@ mod record;
 mod sieve;
 mod sqlite;
 mod tags;
+mod time;
 mod upkeep;
 mod words;
 
@@ -49,6 +50,7 @@ pub use query::{
 };
 
 pub use sqlite::{Sqlite, SqliteOptions};
+pub use time::{age, iso, moment};
 pub use upkeep::{
     Checkup, Finding, Inflow, Inventory, Outflow, Outworn, Progress, Prune, Pruned, Remedy, Stats, Upkeep,
     Volume, Watch, copy, unfinished_backup,

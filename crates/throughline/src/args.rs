@@ -135,6 +135,16 @@ pub enum Command {
     /// Uses the gateway that is running, or serves as long as the agent runs. What follows the agent's name is given to it.
     #[command(after_long_help = examples::START)]
     Start(StartArgs),
+    /// Serve the history to agents by the Model Context Protocol, read-only
+    ///
+    /// Speaks on standard input and output, as agents start it; with --listen, by streamable HTTP at /mcp. No gateway has
+    /// to run: `throughline import --all --watch` brings in what agents do without one.
+    #[command(after_long_help = examples::MCP)]
+    Mcp {
+        /// Serve by HTTP at this address; port 0 is any that is free
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<SocketAddr>,
+    },
     /// List conversations, the latest first
     #[command(after_long_help = examples::LS)]
     Ls(LsArgs),
@@ -297,6 +307,9 @@ pub struct EnvArgs {
     /// Take out what --install wrote
     #[arg(long, requires = "client")]
     pub uninstall: bool,
+    /// Print instead how the client asks the history as an MCP server (`throughline mcp`)
+    #[arg(long, requires = "client", conflicts_with_all = ["listen", "install", "uninstall"])]
+    pub mcp: bool,
 }
 
 /// Which conversations to delete.
@@ -574,7 +587,7 @@ pub struct ImportArgs {
     #[arg(long, conflicts_with = "path")]
     pub all: bool,
     /// All sessions, and whatever is added to them, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["path", "latest", "all"])]
+    #[arg(long, conflicts_with_all = ["path", "latest"])]
     pub watch: bool,
     /// How many to list at most
     #[arg(long, value_name = "N", default_value = "20")]

@@ -6,7 +6,7 @@ mod arriving;
 pub mod body;
 mod conversations;
 mod door;
-mod guard;
+pub mod guard;
 pub mod input_items;
 mod inspector;
 mod live;

@@ -10,7 +10,6 @@ mod read;
 mod reason;
 mod seen;
 mod tally;
-mod time;
 mod usage;
 
 pub use failure::{FailureWay, RequestFailure, failure_of};
@@ -24,7 +23,7 @@ pub use json::{
 pub use read::{Listed, Pair, Ranking, Tools, exchanges, latest_branch, list, pairs, ranked};
 pub use seen::{Attempted, Mark, Row, Seen};
 pub use tally::{Run, Tallies, Tally, cost_of};
-pub use time::{age, iso, moment};
+pub use throughline_store::{age, iso, moment};
 pub use usage::{UsageBy, UsageReport, UsageRow, client_name, usage, write_usage_report, write_usage_row};
 
 use throughline_core::{Content, Entry, Kind, Media, Oddity, Outcome, PairState, Part, Role};

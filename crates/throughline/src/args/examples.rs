@@ -104,6 +104,14 @@ Examples:
   throughline trust ~/project --forget
   throughline trust --list";
 
+/// Of `mcp`.
+pub const MCP: &str = "\
+Examples:
+  throughline mcp
+  throughline mcp --listen 127.0.0.1:4143
+  eval \"$(throughline env claude-code --mcp)\"
+  throughline import --all --watch";
+
 /// Of `import`.
 pub const IMPORT: &str = "\
 Examples:

@@ -14,6 +14,7 @@ pub mod history;
 mod import;
 mod ls;
 mod man;
+mod mcp;
 mod models;
 mod open;
 mod prune;
@@ -53,7 +54,9 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         Command::Backends(asked) => backends::run(asked, args),
         Command::Models(asked) => models::run(asked, args),
         Command::Doctor { probe } => doctor::run(*probe, args),
+        Command::Env(asked) if asked.mcp => env::print_mcp(asked.client.as_deref(), args),
         Command::Env(asked) => env::run(asked, args),
+        Command::Mcp { listen } => mcp::run(*listen, args),
         Command::Start(asked) => start::run(asked, args),
         Command::Ls(asked) => ls::run(asked, args),
         Command::Show(asked) => show::run(asked, args),
@@ -88,8 +91,9 @@ fn refuse_idle_options(args: &Args) -> Result<(), CommandError> {
             | Command::Completions { .. }
             | Command::Man { .. }
     );
-    let reads_json =
-        reads_config || matches!(args.command, Command::Compact(_) | Command::Brief(_) | Command::Trust(_));
+    let writes_json = !matches!(args.command, Command::Mcp { .. });
+    let reads_json = (reads_config && writes_json)
+        || matches!(args.command, Command::Compact(_) | Command::Brief(_) | Command::Trust(_));
     let given = [
         ("--config", args.config.is_some() && !reads_config),
         ("--data", args.data.is_some() && !reads_config),

@@ -19,6 +19,7 @@ mod hostile_backend;
 mod hostile_client;
 mod imported;
 mod killed;
+mod mcp;
 mod models;
 mod private;
 mod pty;

@@ -9,6 +9,7 @@ mod edit;
 mod install;
 mod key;
 pub mod launch;
+mod mcp;
 
 use super::config::bad_config;
 use super::open::reached;
@@ -18,6 +19,7 @@ use crate::exit::CommandError;
 use crate::output::{self, Cell, Column, Ink, Table, Tone};
 use clients::{CLIENTS, Client, Form, Guide, Value};
 use key::Key;
+pub use mcp::print as print_mcp;
 use throughline_gateway::config::keys::nearest;
 use throughline_gateway::config::{Config, Flags};
 use throughline_wire::json::Writer;

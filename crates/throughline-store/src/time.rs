@@ -1,6 +1,6 @@
 //! Moments and ages as people write them.
 
-use throughline_store::Moment;
+use crate::Moment;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
