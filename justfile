@@ -26,6 +26,14 @@ advisories:
 sbom:
     deploy/sbom > target/throughline.cdx.json
 
+# Makes the packages of a release from an optimised build: tarball, Debian package, wheel, npm package, image.
+dist *args:
+    deploy/dist {{ args }}
+
+# Makes the packages from the program as it is built for tests, installs each and runs the demo.
+dist-test:
+    deploy/tests/run
+
 # Rewrites the golden outputs. Read the diff before you commit it.
 golden-update:
     INSTA_UPDATE=always cargo test -p throughline-wire --test it
