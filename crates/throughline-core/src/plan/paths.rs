@@ -1,6 +1,6 @@
 //! Paths: one name for a file that a session calls by several.
 //!
-//! `./src/a.rs`, `src/a.rs`, `/work/src/a.rs` and `~/work/src/a.rs` are one file if the session works in `/work`. Where it
+//! `./src/a.rs`, `src/a.rs`, `/srv/app/src/a.rs` and `~/app/src/a.rs` are one file if the session works in `/srv/app`. Where it
 //! works is known from what agents say about it, and from commands. Symbolic links are not known, but for the one that
 //! everybody meets: `/tmp` and `/var` stand below `/private` on some systems.
 

@@ -232,6 +232,6 @@ async fn measure(sessions: usize) {
             wrong.push(format!("{asked}: {}", read.lines().next().unwrap_or_default()));
         }
     }
-    println!("hit@1: {right} of {QUESTIONS}; {} tokens for each answer", tokens / QUESTIONS as u64);
-    assert!(right >= RIGHT_MIN, "only {right} of {QUESTIONS}:\n{}", wrong.join("\n"));
+    let each = tokens / QUESTIONS as u64;
+    assert!(right >= RIGHT_MIN, "only {right} of {QUESTIONS}, {each} tokens each:\n{}", wrong.join("\n"));
 }
