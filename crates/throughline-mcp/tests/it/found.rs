@@ -203,7 +203,6 @@ async fn the_first_result_is_the_right_one_of_a_thousand() {
     measure(1_000).await;
 }
 
-#[expect(clippy::print_stdout, reason = "a measurement prints its figures")]
 async fn measure(sessions: usize) {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("history.db"), SqliteOptions::default()).unwrap();
