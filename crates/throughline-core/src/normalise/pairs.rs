@@ -6,7 +6,7 @@ use crate::{
     Absence, Action, Addition, Entry, Kind, Ledger, NameRule, Oddity, Outcome, Part, Report, Return, Side,
     Text, Trace, Treatment, joined_text,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 const NO_RESULT: &str = "No result of this call was recorded. Whether the tool ran is not known.";
 
@@ -27,6 +27,7 @@ pub(super) fn arrange(
         call_ids: entries.iter().filter_map(Entry::as_call).map(|call| &call.id).collect(),
         left_alone: BTreeMap::new(),
         waiting: Vec::new(),
+        batch: HashMap::new(),
         items,
         report,
     };
@@ -44,8 +45,31 @@ struct Arranger<'a> {
     left_alone: BTreeMap<&'a Text, usize>,
     /// The pairs of the batch under way, whose results are still to be placed.
     waiting: Vec<usize>,
+    /// The calls of that batch, with the results that are there for each.
+    batch: HashMap<CallKey<'a>, HashSet<(Outcome, Text)>>,
     items: Vec<Item>,
     report: &'a mut Report,
+}
+
+/// What makes two calls of a batch the same: a name that they share, and what they call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct CallKey<'a> {
+    name: CallName<'a>,
+    tool: &'a Text,
+    input: &'a str,
+}
+
+/// A name by which a call is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum CallName<'a> {
+    Id(&'a Text),
+    Item(&'a Text),
+}
+
+impl CallName<'_> {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Item(name) if name.is_empty())
+    }
 }
 
 impl<'a> Arranger<'a> {
@@ -78,19 +102,30 @@ impl<'a> Arranger<'a> {
     }
 
     /// Says whether a call is the same as one before it in its batch, and has nothing else to show for it.
-    fn came_before(&self, pair: usize) -> bool {
-        let known = self.ledger.pairs();
-        let result = |pair: usize| known[pair].result.and_then(|at| self.entries[at].as_return());
-        let Some(call) = self.entries[known[pair].call].as_call() else { return false };
-        self.waiting.iter().any(|first| {
-            let is_same = self.entries[known[*first].call].as_call().is_some_and(|it| it.is_same_call(call));
-            let says_more = match (result(*first), result(pair)) {
-                (_, None) => false,
-                (Some(first), Some(again)) => !same_result(first, again),
-                (None, Some(_)) => true,
-            };
-            is_same && !says_more
-        })
+    fn came_before(&mut self, pair: usize) -> bool {
+        let entries = self.entries;
+        let (call, result) = (self.ledger.pairs()[pair].call, self.ledger.pairs()[pair].result);
+        let Some(call) = entries[call].as_call() else { return false };
+        let returned = result.and_then(|at| entries[at].as_return());
+        let result = returned.and_then(comparable);
+
+        let names = [Some(CallName::Id(&call.id)), call.item_id.as_ref().map(CallName::Item)];
+        let keys: Vec<CallKey<'a>> = names
+            .into_iter()
+            .flatten()
+            .filter(|name| !name.is_empty())
+            .map(|name| CallKey { name, tool: &call.name, input: call.input.text() })
+            .collect();
+        let says_nothing_new = |results: &HashSet<(Outcome, Text)>| {
+            returned.is_none() || result.as_ref().is_some_and(|result| results.contains(result))
+        };
+        let is_again = keys.iter().any(|key| self.batch.get(key).is_some_and(says_nothing_new));
+        if !is_again {
+            for key in keys {
+                self.batch.entry(key).or_default().extend(result.clone());
+            }
+        }
+        is_again
     }
 
     fn place(&mut self, at: usize, entry: &'a Entry) {
@@ -107,6 +142,7 @@ impl<'a> Arranger<'a> {
     /// Places the results of the batch that ends at `at`, in the order in which they came.
     fn place_results(&mut self, at: usize) {
         let mut waiting = std::mem::take(&mut self.waiting);
+        self.batch.clear();
         waiting.sort_by_key(|pair| self.ledger.pairs()[*pair].result.unwrap_or(usize::MAX));
         let mut expected = at;
         for pair in waiting {
@@ -197,6 +233,12 @@ impl<'a> Arranger<'a> {
         let rule = self.issued_elsewhere?;
         returned.call_id.as_ref().filter(|id| rule.admits(id) && !self.call_ids.contains(id))
     }
+}
+
+/// Returns what a result says, to be compared; a result with pictures or files is never taken for another.
+fn comparable(returned: &Return) -> Option<(Outcome, Text)> {
+    let is_text = returned.parts.iter().all(|part| part.as_text().is_some());
+    is_text.then(|| (returned.outcome, joined_text(&returned.parts)))
 }
 
 fn same_result(a: &Return, b: &Return) -> bool {
