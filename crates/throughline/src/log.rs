@@ -298,7 +298,7 @@ mod tests {
             line(120),
             "14:54:08 ✓ claude 29k (92 %) → 430  1.4 s $0.010  Fix the flaky test of the oven"
         );
-        assert_eq!(line(64), "14:54:08 ✓ claude 29k (92 %) → 430  1.4 s $0.010  Fix the fl…");
+        assert_eq!(line(64), "14:54:08 ✓ claude 29k (92 %) → 430  1.4 s $0.010  Fix the flaky…");
         let unrecorded = exchange_line(&answered, &Recorded::default(), &Ink::of_width(120, Moment(0)));
         assert_eq!(unrecorded, "14:54:08 ✓ claude 29k (92 %) → 430  1.4 s");
     }

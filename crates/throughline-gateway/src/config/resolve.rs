@@ -497,8 +497,8 @@ impl Resolver<'_> {
             rules: Vec::new(),
         };
         let history = defaults.overridden_by(section);
-        self.note("history.recent_calls_to_keep", or_auto(history.recent_calls_to_keep));
-        self.note("history.truncation_threshold", or_auto(history.truncation_threshold));
+        self.note("history.recent_calls_to_keep", or_unset(history.recent_calls_to_keep));
+        self.note("history.truncation_threshold", or_unset(history.truncation_threshold));
         self.note("history.budget", history.budget);
         self.note("history.recall", history.recall);
         self.note("history.policy", history.policy.name());
@@ -635,9 +635,9 @@ impl History {
     }
 }
 
-/// Returns a number as it is shown; `auto` if it is not set.
-fn or_auto(number: Option<impl ToString>) -> String {
-    number.map_or_else(|| "auto".to_owned(), |number| number.to_string())
+/// Returns a number as it is shown, also where none is set.
+fn or_unset(number: Option<impl ToString>) -> String {
+    number.map_or_else(|| "(not set)".to_owned(), |number| number.to_string())
 }
 
 /// Returns values as a list is written.

@@ -5,7 +5,7 @@ use clap::Command;
 /// Each group with its commands, the most used first.
 pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Begin", &["start", "serve", "demo", "env", "open"]),
-    ("Read the record", &["ls", "show", "search", "usage", "replay"]),
+    ("Read the record", &["ls", "show", "search", "usage", "replay", "mcp"]),
     ("Run and switch", &["run", "chat", "use", "backends", "models"]),
     ("Move sessions", &["import", "export", "carry", "convert", "compact", "brief"]),
     ("Look after it", &["doctor", "config", "trust", "rm", "store"]),

@@ -284,7 +284,7 @@ fn the_same_over_http() {
     let backends = served.get("/api/backends");
     assert_eq!((&backends["active"], &backends["switched"]), (&"one".into(), &"two".into()));
     let path = format!("/api/conversations/{id}/backend");
-    assert_eq!(served.http("PUT", &path, r#"{"backend":"one/x"}"#).0, 200);
+    assert_eq!(served.http("PUT", &path, r#"{"backend":"one/first-model"}"#).0, 200);
     assert_eq!(served.http("PUT", "/api/active", "null").0, 200);
     assert_eq!(served.get("/api/backends")["switched"], Value::Null);
 

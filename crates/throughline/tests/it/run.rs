@@ -193,13 +193,12 @@ fn what_is_done_is_logged_on_demand_and_nothing_of_what_is_said() {
     let silent = scene.run(&["--json", "Hear me"]);
     assert_eq!((silent.code, &*silent.stderr), (0, ""));
     let run = scene.run(&["-v", "--json", "Hear me"]);
-    for said in
-        ["configured file=throughline.toml", "opening the history", "placed", "sending", "attempt ended"]
+    for said in ["\"file\":\"throughline.toml\"", "opening the history", "placed", "sending", "attempt ended"]
     {
         assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
     }
     let every = scene.run(&["-vv", "--json", "Hear me"]).stderr;
-    assert!(every.contains("TRACE") && !run.stderr.contains("TRACE"), "{every}");
+    assert!(every.contains("\"level\":\"trace\"") && !run.stderr.contains("\"level\":\"trace\""), "{every}");
     for secret in [KEY, "Hear me", "Spoken"] {
         assert!(!every.contains(secret), "{secret}: {every}");
     }
@@ -502,6 +501,11 @@ fn one_flipped_bit_in_the_database_is_told_by_the_replay_and_by_the_check() {
         let sql = format!("UPDATE {table} SET bytes = ?2 WHERE n = ?1");
         assert_eq!(database.execute(&sql, (n, bytes)).unwrap(), 1);
     };
+    // Requests of clients and reports are kept beside what was sent; a replay compares what was sent.
+    let is_replayed = |table: &str, n: i64| {
+        let sent = "SELECT EXISTS (SELECT 1 FROM documents WHERE body = ?1 AND kind = 0)";
+        table != "bodies" || database.query_row(sent, [n], |row| row.get(0)).unwrap()
+    };
     // What was sent, what came, and what was said: a replay reads all of it.
     for table in ["bodies", "events", "blobs"] {
         let sql = format!("SELECT n, bytes FROM {table} ORDER BY n");
@@ -518,7 +522,8 @@ fn one_flipped_bit_in_the_database_is_told_by_the_replay_and_by_the_check() {
             flipped[bytes.len() / 2] ^= 1;
             change(table, n, &flipped);
             let replay = scene.throughline(&["replay", id]);
-            assert!([1, 2, 4].contains(&replay.code), "{table} {n}: {}{}", replay.stdout, replay.stderr);
+            let is_told = [1, 2, 4].contains(&replay.code) || !is_replayed(table, n);
+            assert!(is_told, "{table} {n}: {}{}", replay.stdout, replay.stderr);
             let check = scene.throughline(&["store", "check"]);
             assert_eq!(check.code, 1, "{table} {n}: {}{}", check.stdout, check.stderr);
             let is_named =
