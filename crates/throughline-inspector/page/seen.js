@@ -22,8 +22,13 @@ const meaning = {
   summarised: "went into a summary",
   "left out": "not sent",
   held: "the backend has it already",
-  added: "made for the backend",
+  internal: "a note in the record, for no backend",
+  added: "made for the backend, or came with this request alone",
+  unknown: "nothing was noted about it",
 };
+
+/** What stands on the left where no entry of the record does. */
+const origins = { request: "came with this request", added: "added for this backend", above: "belongs to an entry above", unknown: "" };
 
 const strategies = { native: "tool history as tool items", "text-embed": "tool history told as text", brief: "told by a brief", summary: "asked for a summary", retell: "asked to retell the past" };
 
@@ -62,6 +67,7 @@ export function Seen({ id, number, exchanges, fail }) {
     <div class="over">${pager}<${Head} exchange=${data.exchange} /></div>
     <${Attempts} exchange=${data.exchange} />
     <div class="two"><${Kinds} tokens=${data.tokens} /><${Marks} rows=${data.rows} only=${only} setOnly=${setOnly} /></div>
+    ${data.known === false && html`<p class="dim">No provenance was kept with this request (older releases kept none): what was sent is shown, and nothing is said about where it comes from.</p>`}
     <div class="rows"><div class="row heads"><b>kept</b><b>sent</b></div>
       ${rows.length === 0 ? html`<p class="dim wait">Nothing of that kind.</p>` : html`<${Lazy} items=${rows} row=${row} size=${40} height=${84} />`}</div>
     <${Changes} exchange=${data.exchange} />
@@ -121,7 +127,7 @@ function Pair({ row }) {
   const { mark, reason, handle, stale, kept, sent } = row;
   const isLong = [kept, sent].some((side) => (side?.text ?? side?.input ?? "").length > 350);
   return html`<div class="row ${mark.replace(" ", "-")} ${whole ? "whole" : ""}" data-row tabindex="-1">
-    <div>${kept ? html`<${Side} of=${kept} tokens=${row.tokens_kept} />` : html`<span class="dim">not in the record</span>`}
+    <div>${kept ? html`<${Side} of=${kept} tokens=${row.tokens_kept} />` : html`<span class="dim">${origins[row.from] ?? ""}</span>`}
       ${isLong && html`<button class="quiet" aria-expanded=${whole} onClick=${() => setWhole(!whole)}>${whole ? "less" : "more"}</button>`}</div>
     <div>${mark === "same" ? html`<span class="dim">as kept</span>` : html`<p class="why"><span class="chip ${mark.replace(" ", "-")}" title=${meaning[mark]}>${mark}</span>
         ${reason && html`<span>${reason}</span>`}

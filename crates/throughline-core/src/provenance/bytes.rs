@@ -1,11 +1,10 @@
 //! Provenance as bytes: compact, versioned, and read without trust in what is read.
 //!
-//! The places and the traces are two columns. Of places, each message takes one number: how many entries it has.
-//! Of traces, a run of entries that are shown as they are, one behind the other, takes two, however long it is.
+//! The places and the traces are two columns. Of places, each message is one number, how many entries it has, and a
+//! pattern of such numbers that recurs is written once. Of traces, a run of entries that are shown as they are, one behind the other, takes two, however long it is.
 //! Numbers have seven bits to a byte, the last byte of each without its highest bit.
 
 use super::{Absence, Absent, Addition, Provenance, Row, SentPlace, Share, Source, Trace, Treatments};
-use std::num::NonZeroU32;
 
 /// Why stored provenance was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +68,24 @@ impl Provenance {
     }
 }
 
+/// How many messages a pattern has at most, and in how many bits that is said.
+const PATTERN_MAX: usize = 4;
+const PATTERN_BITS: u32 = 2;
+
+/// Returns the length of the pattern that covers most of the beginning of `counts`, and how often it recurs there.
+fn pattern(counts: &[u64]) -> (usize, usize) {
+    let repeats = |length: usize| {
+        let recurs = counts.chunks_exact(length).take_while(|chunk| *chunk == &counts[..length]);
+        (length, recurs.count())
+    };
+    let patterns = (1..=PATTERN_MAX.min(counts.len())).map(repeats);
+    // Of those that cover as much, the shortest.
+    patterns
+        .rev()
+        .max_by_key(|(length, repeats)| if *repeats > 1 { length * repeats } else { 1 })
+        .unwrap_or((1, 1))
+}
+
 /// Returns the rows with one for every entry of a message up to the last that has one.
 fn complete(rows: &[Row]) -> Vec<Row> {
     let mut whole: Vec<Row> = Vec::with_capacity(rows.len());
@@ -101,24 +118,23 @@ impl Output {
         self.number(count as u64);
     }
 
-    /// Writes how many entries stand beside the conversation, how many messages have any, and how many each has.
+    /// Writes how many entries stand beside the conversation, how many messages there are, and how many entries each
+    /// has. The rounds of an agent are alike, so that a pattern which recurs is written once.
     fn places(&mut self, places: &[SentPlace]) {
-        let groups: Vec<&[SentPlace]> = places.chunk_by(|a, b| a.message == b.message).collect();
-        let (beside, within) = match groups.split_first() {
-            Some((first, rest)) if first[0].message.is_none() => (first.len(), rest),
-            _ => (0, &groups[..]),
-        };
+        let beside = places.iter().take_while(|place| place.message.is_none()).count();
+        let last = places.last().and_then(|place| place.message);
+        let mut counts = vec![0_u64; last.map_or(0, |last| last as usize + 1)];
+        for message in places.iter().filter_map(|place| place.message) {
+            counts[message as usize] += 1;
+        }
         self.count(beside);
-        self.count(within.len());
-        let mut next = 0;
-        for group in within {
-            let message = group[0].message.unwrap_or_default();
-            let gap = message.saturating_sub(next);
-            self.number(((group.len() as u64) << 1) | u64::from(gap > 0));
-            if gap > 0 {
-                self.number(gap.into());
-            }
-            next = message + 1;
+        self.count(counts.len());
+        let mut rest = &counts[..];
+        while !rest.is_empty() {
+            let (length, repeats) = pattern(rest);
+            self.number(((repeats as u64) << PATTERN_BITS) | (length as u64 - 1));
+            rest[..length].iter().for_each(|count| self.number(*count));
+            rest = &rest[length * repeats..];
         }
     }
 
@@ -245,24 +261,24 @@ impl Input<'_> {
     }
 
     fn places(&mut self) -> Option<Vec<SentPlace>> {
-        let beside = self.count()?;
-        let groups = self.count()?;
+        let (beside, messages) = (self.count()?, self.count()?);
         let mut places: Vec<SentPlace> = Vec::new();
         extend(&mut places, None, beside)?;
-        let mut next = 0u32;
-        for _ in 0..groups {
+        let mut message = 0;
+        while message < messages {
             let number = self.number()?;
-            let gap = if number & 1 == 1 { NonZeroU32::new(self.small()?)?.get() } else { 0 };
-            let message = next.checked_add(gap)?;
-            let count = usize::try_from(number >> 1).ok().filter(|count| *count > 0)?;
-            extend(&mut places, Some(message), count)?;
-            next = message.checked_add(1)?;
+            let length = usize::try_from(number & (PATTERN_MAX as u64 - 1)).ok()? + 1;
+            let repeats = usize::try_from(number >> PATTERN_BITS).ok().filter(|repeats| *repeats > 0)?;
+            if repeats.checked_mul(length)? > messages - message {
+                return None;
+            }
+            let counts = (0..length).map(|_| self.count()).collect::<Option<Vec<usize>>>()?;
+            for count in std::iter::repeat_n(&counts, repeats).flatten() {
+                extend(&mut places, Some(u32::try_from(message).ok()?), *count)?;
+                message += 1;
+            }
         }
         Some(places)
-    }
-
-    fn small(&mut self) -> Option<u32> {
-        u32::try_from(self.number()?).ok()
     }
 
     fn traces(&mut self, count: usize) -> Option<Vec<Trace>> {
@@ -438,11 +454,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_history_shown_as_it_is_takes_a_byte_for_each_message() {
-        let row = |at: u32| Row { at: SentPlace::within(at, 0), trace: Trace::from(Source::Record(at)) };
-        let provenance = Provenance { rows: (0..10_000).map(row).collect(), absent: Vec::new() };
+    fn a_long_history_shown_as_it_is_takes_a_few_bytes() {
+        // Words and a call, then the result, ten thousand times.
+        let place = |at: u32| SentPlace::within(at / 3 * 2 + u32::from(at % 3 == 2), u32::from(at % 3 == 1));
+        let row = |at: u32| Row { at: place(at), trace: Trace::from(Source::Record(at)) };
+        let provenance = Provenance { rows: (0..30_000).map(row).collect(), absent: Vec::new() };
         let bytes = provenance.to_bytes();
-        assert!(bytes.len() < 10_020, "{}", bytes.len());
+        assert!(bytes.len() < 20, "{}", bytes.len());
         assert_eq!(Provenance::from_bytes(&bytes), Ok(provenance));
     }
 

@@ -46,7 +46,7 @@ pub fn is_triggered(ask: &Ask) -> bool {
     ask.entries.iter().any(is_trigger)
 }
 
-fn is_trigger(entry: &Entry) -> bool {
+pub(super) fn is_trigger(entry: &Entry) -> bool {
     matches!(&entry.kind, Kind::Opaque { kind } if kind == TRIGGER)
 }
 

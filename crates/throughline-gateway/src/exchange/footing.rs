@@ -10,12 +10,13 @@
 
 use super::compact;
 use super::place::Placed;
+use super::traces;
 use crate::async_summary::answering;
 use crate::config::{Backend, Choice};
 use crate::routing::Destination;
 use std::time::Duration;
 use throughline_core::{
-    Ask, Dialect, Entry, Extra, Kind, Part, Role, Said, Side, Strategy, Text, joined_text,
+    Ask, Dialect, Entry, Extra, Kind, Part, Role, Said, Side, Strategy, Text, Trace, joined_text,
 };
 use throughline_store::{
     Attempt, Entries, Exchange, Exchanges, History, Moment, ProviderEvent, StoreError, Which,
@@ -120,6 +121,7 @@ impl Footing {
             let name = Text::from_static("previous_response_id");
             continued.fields.retain(|field| field.name != name && field.name != "conversation");
             continued.fields.push(Extra { name, value: Text::from(quote(&self.response)) });
+            continued.entries = traces::with_traces(&ask.entries, &placed.asked);
             return continued;
         }
         let new = news(ask, placed);
@@ -153,7 +155,8 @@ pub fn cut(entries: &mut Vec<Entry>) -> bool {
 /// would be there once more with each request, the outdated ones too.
 #[must_use]
 pub fn instructed(entries: Vec<Entry>) -> Vec<Entry> {
-    let Some((count, Some(instructions))) = instructions(&entries) else { return entries };
+    let Some((count, Some(mut instructions))) = instructions(&entries) else { return entries };
+    instructions.trace = Trace::joined(entries[..count].iter().map(|entry| &entry.trace));
     std::iter::once(instructions).chain(entries.into_iter().skip(count)).collect()
 }
 

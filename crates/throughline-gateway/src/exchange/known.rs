@@ -13,15 +13,17 @@ use super::compact;
 use super::place::Placed;
 use super::prompting::{Prompted, Showing, prompt};
 use super::stretch::{Stretches, choose_cut, is_closed};
+use super::traces;
 use crate::config::Backend;
 use crate::routing::Destination;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use throughline_core::{
-    Ask, Change, Content, Dialect, Entry, EntryId, Extra, File, Image, Kind, Media, Part, Side, Strategy,
-    Text,
+    Absent, Ask, Change, Content, Dialect, Entry, EntryId, Extra, File, Image, Kind, Media, Part, Provenance,
+    Row, SentPlace, Side, Source, Strategy, Text, Trace,
 };
 use throughline_store::{Chain, chain};
 use throughline_wire::json::Document;
@@ -62,13 +64,27 @@ pub struct Known {
     chain: Chain,
     /// The ids of the settled calls.
     call_ids: Arc<BTreeSet<Text>>,
-    /// The opening without instructions, and what followed the cut, in the words of the record.
+    /// The instructions of the record, the opening without them, and what followed the cut, in the words of the
+    /// record.
+    instructions: Arc<[Entry]>,
     opening: Arc<[Entry]>,
     kept: Vec<Entry>,
-    /// The entries of the record that `kept` goes up to, with how many of it that makes.
-    marks: Vec<(EntryId, usize)>,
+    /// Where in the record the settled stretch is.
+    unread: Range<u32>,
+    /// The entries of the record that `kept` goes up to.
+    marks: Vec<Mark>,
     /// What backends were sent for the settled stretch.
     rendered: Vec<Rendered>,
+}
+
+/// An entry of the record that what is kept goes up to.
+#[derive(Clone, Debug)]
+struct Mark {
+    entry: EntryId,
+    /// How many entries are kept up to there.
+    count: usize,
+    /// How many entries the record has up to there.
+    length: u32,
 }
 
 /// What a backend was sent for the settled stretch.
@@ -82,6 +98,18 @@ struct Rendered {
     head: Bytes,
     settled: Settled,
     changes: Vec<Change>,
+    provenance: SettledProvenance,
+}
+
+/// Where what was sent for the settled stretch comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SettledProvenance {
+    /// How many messages stand before it.
+    before: u32,
+    /// How many messages it has.
+    messages: u32,
+    rows: Vec<Row>,
+    absent: Vec<Absent>,
 }
 
 /// The bytes that stand for the settled stretch.
@@ -118,6 +146,8 @@ pub struct Lesson<'a> {
     /// The last entries of the request and of the answer.
     pub before: Option<EntryId>,
     pub after: Option<EntryId>,
+    /// How many entries the record has up to the end of the answer.
+    pub recorded: u32,
 }
 
 /// Bodies below this are read whole.
@@ -258,9 +288,13 @@ impl Known {
     }
 
     fn bytes(&self) -> usize {
-        let written = |rendered: &Rendered| match &rendered.settled {
-            Settled::AsItCame => rendered.head.len(),
-            Settled::Written(bytes) => rendered.head.len() + bytes.len(),
+        let written = |rendered: &Rendered| {
+            let rows = size_of_val(&rendered.provenance.rows[..]);
+            let settled = match &rendered.settled {
+                Settled::AsItCame => 0,
+                Settled::Written(bytes) => bytes.len(),
+            };
+            rendered.head.len() + settled + rows
         };
         // What the rest refers to is the abridged bodies that it was read from, which are about this long.
         let rest = (self.body.len() - self.stretches.cut + self.stretches.opening_end) * 2;
@@ -271,6 +305,12 @@ impl Known {
     #[must_use]
     pub fn has_calls(&self) -> bool {
         !self.call_ids.is_empty()
+    }
+
+    /// Returns where in the record the settled stretch is.
+    #[must_use]
+    pub fn unread(&self) -> Range<u32> {
+        self.unread.clone()
     }
 
     /// Returns the chain up to the cut.
@@ -310,11 +350,13 @@ impl Known {
         Some(Abridged { ask, opening: before, spans })
     }
 
-    /// Returns what the record says up to `entry`, without instructions and without the settled stretch.
+    /// Returns what the record says up to `entry`, without the settled stretch, and how many entries it has up to
+    /// there.
     #[must_use]
-    pub fn record_up_to(&self, entry: &EntryId) -> Option<Vec<Entry>> {
-        let (_, count) = self.marks.iter().find(|(mark, _)| mark == entry)?;
-        Some(self.opening.iter().chain(&self.kept[..*count]).cloned().collect())
+    pub fn record_up_to(&self, entry: &EntryId) -> Option<(Vec<Entry>, u32)> {
+        let mark = self.marks.iter().find(|mark| mark.entry == *entry)?;
+        let record = self.instructions.iter().chain(&*self.opening).chain(&self.kept[..mark.count]);
+        Some((record.cloned().collect(), mark.length))
     }
 
     /// Renders an abridged request for a backend, and puts the settled stretch back into it.
@@ -334,6 +376,7 @@ impl Known {
         if prompted.needs_whole || !prompted.body.starts_with(&rendered.head) {
             return None;
         }
+        let provenance = rendered.provenance.put_back(&prompted.report.provenance, &self.unread)?;
         let settled = match &rendered.settled {
             Settled::AsItCame => &body.as_bytes()[self.stretches.opening_end..self.stretches.cut],
             Settled::Written(bytes) => bytes,
@@ -342,6 +385,7 @@ impl Known {
         prompted.body = [&rendered.head[..], settled, tail].concat().into();
         prompted.report.changes.extend(rendered.changes.iter().cloned());
         prompted.report.sort();
+        prompted.report.provenance = provenance;
         prompted.abridged = true;
         Some(prompted)
     }
@@ -365,14 +409,18 @@ impl Known {
         let instructions = record.iter().take_while(|entry| entry.side() == Side::System).count();
         let opened = record.iter().position(|entry| entry.side() == Side::Assistant)?;
         let calls = ask.entries[settled].iter().filter_map(Entry::as_call).map(|call| call.id.clone());
+        let begins = traces::first_position(record.get(opened..)?)?;
+        let ends = traces::first_position(record.get(cut..)?).unwrap_or(placed.recorded);
         let known = Self {
             address: lesson.address.clone(),
             body: Arc::clone(&lesson.body),
             stretches,
             chain,
             call_ids: Arc::new(calls.collect()),
+            instructions: record.get(..instructions)?.into(),
             opening: record.get(instructions..opened)?.into(),
             kept: record.get(cut..)?.to_vec(),
+            unread: begins..ends,
             marks: Vec::new(),
             rendered: Vec::new(),
         };
@@ -387,7 +435,7 @@ impl Known {
         let instructions = lesson.ask.entries.iter().take_while(|entry| entry.side() == Side::System).count();
         known.kept = lesson.placed.history.get(instructions + self.opening.len()..)?.to_vec();
         if abridged.spans.len() > REST_ELEMENTS_MAX
-            && let Some(moved) = known.moved_on(&abridged)
+            && let Some(moved) = known.moved_on(&abridged, lesson.placed.recorded)
             && let Some(tried) = moved.tried(lesson)
         {
             return Some(tried);
@@ -397,7 +445,7 @@ impl Known {
     }
 
     /// Returns the same with a later cut.
-    fn moved_on(&self, abridged: &Abridged) -> Option<Self> {
+    fn moved_on(&self, abridged: &Abridged, recorded: u32) -> Option<Self> {
         let rest = &abridged.ask.entries[abridged.opening..];
         let first = self.stretches.opening + self.stretches.settled;
         let element = choose_cut(rest, first, abridged.spans.len())?;
@@ -410,6 +458,7 @@ impl Known {
         known.stretches.settled = element - self.stretches.opening;
         known.chain = chain;
         known.kept.drain(..cut);
+        known.unread.end = traces::first_position(&known.kept).unwrap_or(recorded);
         let calls = rest[..settled].iter().filter_map(Entry::as_call).map(|call| call.id.clone());
         Arc::make_mut(&mut known.call_ids).extend(calls);
         known.rendered.clear();
@@ -427,10 +476,13 @@ impl Known {
         let Abridged { ask, opening, .. } = self.abridge(lesson.ask.dialect, &lesson.body)?;
         // Entries that were read from the whole body would keep all of it in memory.
         self.forget_whole(&ask, opening, lesson);
-        let instructions = ask.entries.iter().take_while(|entry| entry.side() == Side::System);
-        let record = instructions.chain(self.opening.iter()).chain(&self.kept);
-        let history: Vec<Entry> = record.cloned().collect();
-        let placed = Placed { history, ..lesson.placed.clone() };
+        let instructions = ask.entries.iter().take_while(|entry| entry.side() == Side::System).count();
+        let mut history =
+            traces::with_traces(&ask.entries[..instructions], lesson.placed.asked.get(..instructions)?);
+        history.extend(self.opening.iter().chain(&self.kept).cloned());
+        let recorded = lesson.placed.recorded;
+        let asked = traces::of_request(&ask.entries, &history, ask.entries.len(), recorded, &[]);
+        let placed = Placed { history, asked, unread: self.unread(), ..lesson.placed.clone() };
         let render = |ask: &Ask, placed: &Placed| prompt(ask, placed, destination, Showing::WHOLE);
         let without = render(&ask, &placed);
         let head = self.head(&ask, &placed, opening, &without.body, render);
@@ -438,6 +490,8 @@ impl Known {
         let middle = sent.len().checked_sub(without.body.len())?;
         let fits = sent.starts_with(head) && sent.ends_with(tail);
         let changes = left_over(&report.changes, &without.report.changes)?;
+        let provenance =
+            SettledProvenance::between(&report.provenance, &without.report.provenance, &self.unread)?;
         if !fits || middle == 0 || without.needs_whole {
             return None;
         }
@@ -455,6 +509,7 @@ impl Known {
                 Settled::Written(Bytes::copy_from_slice(&settled))
             },
             changes,
+            provenance,
         }];
         self.mark(lesson);
         Some(self)
@@ -484,21 +539,97 @@ impl Known {
         let rest = &ask.entries[opening..];
         let new = lesson.ask.entries.len() - lesson.placed.known;
         let shared = new.min(self.kept.len()).min(rest.len());
-        self.kept.truncate(self.kept.len() - shared);
-        self.kept.extend_from_slice(&rest[rest.len() - shared..]);
+        let replaced = self.kept.split_off(self.kept.len() - shared);
+        self.kept.extend(as_traced(&rest[rest.len() - shared..], &replaced));
         if lesson.placed.known == 0 {
             let instructions = ask.entries.iter().take_while(|entry| entry.side() == Side::System).count();
-            self.opening = ask.entries[instructions.min(opening)..opening].into();
+            let instructions = instructions.min(opening);
+            self.instructions = as_traced(&ask.entries[..instructions], &self.instructions).collect();
+            self.opening = as_traced(&ask.entries[instructions..opening], &self.opening).collect();
         }
     }
 
     /// Takes down up to which entries of the record what is kept goes.
     fn mark(&mut self, lesson: &Lesson<'_>) {
         let before = self.kept.len();
-        self.kept.extend(lesson.reply.iter().cloned());
-        let marks = [(&lesson.before, before), (&lesson.after, self.kept.len())];
-        self.marks = marks.into_iter().filter_map(|(entry, count)| Some((entry.clone()?, count))).collect();
+        let first = lesson.recorded.saturating_sub(traces::length(&lesson.reply));
+        let traced =
+            |(entry, at): (&Entry, u32)| Entry { trace: Trace::from(Source::Record(at)), ..entry.clone() };
+        self.kept.extend(lesson.reply.iter().zip(first..).map(traced));
+        let marks = [
+            (&lesson.before, before, lesson.placed.recorded),
+            (&lesson.after, self.kept.len(), lesson.recorded),
+        ];
+        let mark = |(entry, count, length): (&Option<EntryId>, usize, u32)| {
+            Some(Mark { entry: entry.clone()?, count, length })
+        };
+        self.marks = marks.into_iter().filter_map(mark).collect();
     }
+}
+
+impl SettledProvenance {
+    /// Returns what is noted about the settled stretch, given what is noted with it and without it; none if the two
+    /// differ in anything else.
+    fn between(whole: &Provenance, without: &Provenance, unread: &Range<u32>) -> Option<Self> {
+        let before = messages_before(without, unread)?;
+        let messages = messages_of(whole).checked_sub(messages_of(without))?;
+        let is_settled =
+            |row: &&Row| row.at.message.is_some_and(|message| (before..before + messages).contains(&message));
+        let is_unread = |absent: &&Absent| is_within(absent.source, unread);
+        let settled = Self {
+            before,
+            messages,
+            rows: whole.rows.iter().filter(is_settled).cloned().collect(),
+            absent: whole.absent.iter().filter(is_unread).copied().collect(),
+        };
+        let together = settled.put_back(without, unread)?;
+        (together == *whole).then_some(settled)
+    }
+
+    /// Puts what is noted about the settled stretch into what is noted without it.
+    fn put_back(&self, without: &Provenance, unread: &Range<u32>) -> Option<Provenance> {
+        if messages_before(without, unread)? != self.before {
+            return None;
+        }
+        let is_before = |row: &Row| row.at.message.is_none_or(|message| message < self.before);
+        let split = without.rows.partition_point(is_before);
+        let mut rows = Vec::with_capacity(without.rows.len() + self.rows.len());
+        rows.extend_from_slice(&without.rows[..split]);
+        rows.extend_from_slice(&self.rows);
+        rows.extend(without.rows[split..].iter().map(|row| {
+            let message = row.at.message.map(|message| message + self.messages);
+            Row { at: SentPlace { message, ..row.at }, trace: row.trace.clone() }
+        }));
+        let absent = self.absent.iter().chain(&without.absent).copied().collect();
+        let mut whole = Provenance { rows, absent };
+        whole.settle([]);
+        Some(whole)
+    }
+}
+
+/// Returns how many messages stand before the first that comes from behind the settled stretch.
+fn messages_before(without: &Provenance, unread: &Range<u32>) -> Option<u32> {
+    let is_behind = |source: Source| matches!(source, Source::Record(at) if at >= unread.end);
+    let first =
+        without.rows.iter().find(|row| row.trace.shares().iter().any(|share| is_behind(share.source)));
+    match first {
+        Some(row) if row.at.nth == 0 => row.at.message,
+        Some(_) => None,
+        None => Some(messages_of(without)),
+    }
+}
+
+fn messages_of(provenance: &Provenance) -> u32 {
+    provenance.rows.last().and_then(|row| row.at.message).map_or(0, |message| message + 1)
+}
+
+fn is_within(source: Source, unread: &Range<u32>) -> bool {
+    matches!(source, Source::Record(at) if unread.contains(&at))
+}
+
+/// Returns entries with the traces of others, which say the same.
+fn as_traced<'e>(entries: &'e [Entry], traced: &'e [Entry]) -> impl Iterator<Item = Entry> {
+    entries.iter().zip(traced).map(|(entry, traced)| Entry { trace: traced.trace.clone(), ..entry.clone() })
 }
 
 impl Rendered {

@@ -74,6 +74,8 @@ mod sizing;
 mod stretch;
 mod summary;
 mod taken_out;
+mod traces;
+mod unshown;
 
 pub use count::{Counted, count};
 pub use handover::CONTINUE_HEADER;

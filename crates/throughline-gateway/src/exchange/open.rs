@@ -144,7 +144,8 @@ impl Running {
         self.recorder.sizing = Sizing::begin(&self.gateway, &mut prompted, self.ask.dialect);
         let report = prompted.report_json(&self.ask);
         let decided = planned.map(|planned| &planned.decided);
-        let outgoing = Outgoing { body: body.clone(), report, decided };
+        let provenance = Some(prompted.report.provenance.to_bytes().into());
+        let outgoing = Outgoing { body: body.clone(), report, provenance, decided };
         let recorded = self.recorder.attempt(attempt, outgoing).await;
         recorded.map_err(|error| Unopened::Own(unrecorded(&error)))?;
         self.note_unsummarised(planned);

@@ -12,11 +12,13 @@ pub use super::place_error::PlaceError;
 use super::recall;
 use super::rejoined;
 use super::taken_out_items;
+use super::traces::{self, Pieces};
 use crate::config::Backend;
 use crate::privacy::Privacy;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use throughline_core::{
-    Ask, ConversationId, Entry, EntryId, Handover, Kind, Seal, Side, Text, brief_in_force,
+    Ask, ConversationId, Entry, EntryId, Handover, Kind, Seal, Side, Text, Trace, Treatment, brief_in_force,
 };
 use throughline_store::{Chain, Entries, Exchanges, History, Locate, Located, chain, chains};
 
@@ -35,6 +37,12 @@ pub struct Placed {
     pub known: usize,
     /// The whole history up to and including the request, as far as it is known.
     pub history: Vec<Entry>,
+    /// Which entries of the record those of the request are.
+    pub asked: Vec<Trace>,
+    /// How many entries the record has up to and including the request.
+    pub recorded: u32,
+    /// Where in the record the entries are that were not read.
+    pub unread: Range<u32>,
     /// What was said since in answers that are not over, because the model recalled something.
     pub turn: Vec<Entry>,
     /// The backend that is about to take over, if one is.
@@ -67,7 +75,10 @@ impl Placed {
             key: None,
             parent: None,
             known: 0,
-            history: ask.entries.clone(),
+            history: traces::positioned(ask.entries.iter().cloned()),
+            asked: traces::of_request(&ask.entries, &[], 0, 0, &[]),
+            recorded: traces::length(&ask.entries),
+            unread: 0..0,
             turn: Vec::new(),
             handover: None,
             earlier: Vec::new(),
@@ -168,10 +179,15 @@ async fn behind_conversation(
         Some(last) => history.entries(Entries::Branch(last.clone())).await?,
         None => Vec::new(),
     };
-    let kept = kept.into_iter().filter(|kept| !taken_out.contains(kept.id.as_str()));
-    let kept: Vec<Entry> = kept.map(|kept| kept.entry).collect();
+    let ids: Vec<EntryId> = kept.iter().map(|kept| kept.id.clone()).collect();
+    let whole = traces::positioned(kept.into_iter().map(|kept| kept.entry));
+    let length = traces::length(&whole);
+    let kept = whole.into_iter().zip(ids).filter(|(_, id)| !taken_out.contains(id.as_str()));
+    let kept: Vec<Entry> = kept.map(|(entry, _)| entry).collect();
     let known = restated(&privacy.entries(&ask.entries), &kept);
-    let history = joined(ask, kept, known);
+    let asked = traces::behind(&ask.entries, &kept, known, length);
+    let recorded = length + new_entries(ask, known);
+    let history = joined(ask, &asked, kept, known);
     Ok(Placed {
         conversation,
         identified: "conversation",
@@ -179,6 +195,9 @@ async fn behind_conversation(
         parent,
         known,
         history,
+        asked,
+        recorded,
+        unread: 0..0,
         turn: Vec::new(),
         handover: None,
         earlier: Vec::new(),
@@ -203,13 +222,19 @@ async fn behind_response(
     let parent = exchange.after.or(exchange.before);
     let kept = branch(history, parent.as_ref()).await?;
     let known = restated(&privacy.entries(&ask.entries), &kept);
+    let length = traces::length(&kept);
+    let asked = traces::behind(&ask.entries, &kept, known, length);
+    let recorded = length + new_entries(ask, known);
     Ok(Placed {
         conversation: exchange.conversation,
         identified: "previous response",
         key: None,
         parent,
         known,
-        history: joined(ask, kept, known),
+        history: joined(ask, &asked, kept, known),
+        asked,
+        recorded,
+        unread: 0..0,
         turn: Vec::new(),
         handover: None,
         earlier: Vec::new(),
@@ -238,16 +263,29 @@ pub async fn place_abridged(
     let Some(Located { conversation, entry: Some(entry), known: found, .. }) = located else {
         return Ok(None);
     };
-    let Some(kept) = known.record_up_to(&entry) else { return Ok(None) };
+    let Some((kept, length)) = known.record_up_to(&entry) else { return Ok(None) };
+    let unread = known.unread();
     let known = opening + found - 1;
     // It may be an answer with recalls in it, for which all of the record is looked at.
     if ask.entries.get(known).is_some_and(|entry| rejoined::spoken(entry).is_some()) {
         return Ok(None);
     }
-    let history = joined(ask, kept, known);
-    let (turn, earlier) = (Vec::new(), Vec::new());
-    let parent = Some(entry);
-    Ok(Some(Placed { conversation, identified, key, parent, known, history, turn, handover: None, earlier }))
+    let asked = traces::of_request(&ask.entries, &kept, known, length, &[]);
+    let history = joined(ask, &asked, kept, known);
+    Ok(Some(Placed {
+        conversation,
+        identified,
+        key,
+        parent: Some(entry),
+        known,
+        history,
+        asked,
+        recorded: length + new_entries(ask, known),
+        unread,
+        turn: Vec::new(),
+        handover: None,
+        earlier: Vec::new(),
+    }))
 }
 
 /// Returns the whole of a request that was placed without what is settled of it.
@@ -261,9 +299,12 @@ pub async fn unabridged(
 ) -> Result<Placed, PlaceError> {
     let kept = branch(history, placed.parent.as_ref()).await?;
     let known = ask.entries.len() - (abridged.entries.len() - placed.known);
-    let mut history_of = joined(ask, kept, known);
+    let length = traces::length(&kept);
+    let asked = traces::of_request(&ask.entries, &kept, known, length, &[]);
+    let mut history_of = joined(ask, &asked, kept, known);
     compact::expand(history, &mut history_of).await?;
-    Ok(Placed { known, history: history_of, ..placed.clone() })
+    let recorded = length + new_entries(ask, known);
+    Ok(Placed { known, history: history_of, asked, recorded, unread: 0..0, ..placed.clone() })
 }
 
 /// Returns the conversation that a request names, how, and by which key.
@@ -310,15 +351,23 @@ async fn by_claim(
             key,
             parent: None,
             known: 0,
-            history: ask.entries.clone(),
+            history: traces::positioned(ask.entries.iter().cloned()),
+            asked: traces::of_request(&ask.entries, &[], 0, 0, &[]),
+            recorded: traces::length(&ask.entries),
+            unread: 0..0,
             turn: Vec::new(),
             handover: None,
             earlier: Vec::new(),
         });
     };
     let conversation = located.conversation.clone();
-    let (entry, known, kept) = behind_recalls(history, &said, located).await?;
-    let whole = if known > 0 { joined(ask, kept, known) } else { ask.entries.clone() };
+    let Behind { entry, known, kept, pieces } = behind_recalls(history, &said, located).await?;
+    let length = traces::length(&kept);
+    let asked = traces::of_request(&ask.entries, &kept, known, length, &pieces);
+    let whole = match known {
+        0 => traces::with_traces(&ask.entries, &asked),
+        _ => joined(ask, &asked, kept, known),
+    };
     Ok(Placed {
         conversation,
         identified,
@@ -326,6 +375,9 @@ async fn by_claim(
         parent: entry,
         known,
         history: whole,
+        asked,
+        recorded: length + new_entries(ask, known),
+        unread: 0..0,
         turn: Vec::new(),
         handover: None,
         earlier: Vec::new(),
@@ -333,16 +385,18 @@ async fn by_claim(
 }
 
 /// Goes on from where a resent history was located, past answers that the client has as one text and the record
-/// in pieces; returns the last known entry, how many of the request are known, and the record up to there.
+/// in pieces.
 async fn behind_recalls(
     history: &dyn History,
     said: &[Entry],
     located: Located,
-) -> Result<(Option<EntryId>, usize, Vec<Entry>), PlaceError> {
+) -> Result<Behind, PlaceError> {
     let Located { conversation, mut entry, mut known, .. } = located;
     let mut kept = if known > 0 { branch(history, entry.as_ref()).await? } else { Vec::new() };
+    let mut pieces = Vec::new();
     while let (Some(before), Some(next)) = (&entry, said.get(known)) {
         let Some(found) = rejoined::rejoined(history, &conversation, before, next).await? else { break };
+        pieces.push(Pieces { asked: known, record: kept.len()..found.record.len() });
         (entry, kept) = (Some(found.tip), found.record);
         known += 1;
         let mut behind = vec![chains(&kept).pop().unwrap_or(Chain::ROOT)];
@@ -358,7 +412,24 @@ async fn behind_recalls(
             known += found - 1;
         }
     }
-    Ok((entry, known, kept))
+    Ok(Behind { entry, known, kept, pieces })
+}
+
+/// Where a resent history was found.
+struct Behind {
+    /// The last known entry.
+    entry: Option<EntryId>,
+    /// How many entries of the request are known.
+    known: usize,
+    /// The record up to there.
+    kept: Vec<Entry>,
+    /// Which entries of the request the record has in pieces.
+    pieces: Vec<Pieces>,
+}
+
+/// Returns how many entries a request adds to the record.
+fn new_entries(ask: &Ask, known: usize) -> u32 {
+    u32::try_from(ask.entries.len() - known).unwrap_or(u32::MAX)
 }
 
 fn answered(entries: &[Entry]) -> bool {
@@ -368,7 +439,7 @@ fn answered(entries: &[Entry]) -> bool {
 pub(super) async fn branch(history: &dyn History, last: Option<&EntryId>) -> Result<Vec<Entry>, PlaceError> {
     let Some(last) = last else { return Ok(Vec::new()) };
     let kept = history.entries(Entries::Branch(last.clone())).await?;
-    Ok(kept.into_iter().map(|kept| kept.entry).collect())
+    Ok(traces::positioned(kept.into_iter().map(|kept| kept.entry)))
 }
 
 /// Returns how many entries of a request are in the record although it resends nothing of that: its instructions, if
@@ -379,13 +450,14 @@ pub(crate) fn restated(said: &[Entry], kept: &[Entry]) -> usize {
 }
 
 /// Joins what is known with what the request adds to it.
-fn joined(ask: &Ask, kept: Vec<Entry>, known: usize) -> Vec<Entry> {
+fn joined(ask: &Ask, asked: &[Trace], kept: Vec<Entry>, known: usize) -> Vec<Entry> {
     let leads = |entries: &[Entry]| entries.iter().take_while(|entry| entry.side() == Side::System).count();
     let instructions = leads(&ask.entries);
-    let mut whole: Vec<Entry> = ask.entries[..instructions].to_vec();
+    let mut whole = traces::with_traces(&ask.entries[..instructions], asked);
     let skipped = leads(&kept);
     whole.extend(kept.into_iter().skip(skipped).filter(|entry| !entry.is_standing()));
-    whole.extend(ask.entries[known.max(instructions)..].iter().cloned());
+    let new = known.max(instructions);
+    whole.extend(traces::with_traces(&ask.entries[new..], &asked[new..]));
     whole
 }
 
@@ -441,7 +513,8 @@ async fn resolve_references(
         };
         let found = found.filter(|found| continued.is_none_or(|own| found.conversation == *own));
         let found = found.ok_or_else(|| PlaceError::NoSuchItem(id.clone()))?;
-        *entry = Entry { place: entry.place, ..found.entry };
+        let trace = entry.trace.with(Treatment::Resolved);
+        *entry = Entry { place: entry.place, trace, ..found.entry };
     }
     Ok(())
 }
@@ -458,7 +531,7 @@ pub fn shown(ask: &Ask, placed: &Placed, backend: &Backend) -> Vec<Entry> {
     let mut entries = if is_recorded || leans_on_record(ask) || refers || compact::is_held(ask) {
         placed.history.clone()
     } else {
-        let mut entries = ask.entries.clone();
+        let mut entries = traces::with_traces(&ask.entries, &placed.asked);
         recognise(&mut entries, &placed.history);
         recall::reinserted(entries, &placed.history)
     };

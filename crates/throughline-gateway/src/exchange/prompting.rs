@@ -9,6 +9,7 @@ use super::healing;
 use super::place::{self, Placed};
 use super::planning::Planned;
 use super::recall;
+use super::unshown;
 use crate::capability::Repairs;
 use crate::config::Backend;
 use crate::routing::Destination;
@@ -16,8 +17,8 @@ use crate::view;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use throughline_core::{
-    Action, Ask, Dialect, Entry, Extra, Handover, Kind, Origin, Prompt, Report, Side, Strategy, Subject,
-    Target, Text, Tool, ToolChoice, ToolForm, briefed, prepare, without_reasoning,
+    Absence, Action, Ask, Dialect, Entry, Extra, Handover, Kind, Origin, Prompt, Provenance, Report, Side,
+    Strategy, Subject, Target, Text, Tool, ToolChoice, ToolForm, Trace, briefed, prepare, without_reasoning,
 };
 use throughline_wire::json::Writer;
 use throughline_wire::{
@@ -119,6 +120,7 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     let (mut prompt, mut report) = prepare(&expanded, &target);
     let plan = showing.planned.map(|plan| plan.counts_only(planned.changes.len()));
     report.changes.splice(0..0, planned.changes);
+    report.provenance.absent.splice(0..0, planned.provenance.absent);
     let brief = placed.brief_for(&backend.name).filter(|_| showing.footing.is_none());
     if brief.is_some() {
         tell_brief(placed, &mut report);
@@ -126,11 +128,13 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
     let shows_tools =
         prompt.entries.iter().any(|entry| matches!(entry.kind, Kind::Called(_) | Kind::Returned(_)));
     if showing.footing.is_some() && !prompt.stays_in_dialect() {
+        let whole: Vec<Trace> = prompt.entries.iter().map(|entry| entry.trace.clone()).collect();
         if !footing::cut(&mut prompt.entries) {
             return self::prompt(ask, placed, destination, Showing { footing: None, ..showing });
         }
         // What is not sent was not changed either.
         report.changes.retain(|change| change.subject != Subject::Entry(None));
+        whole.iter().for_each(|trace| report.leave_out_trace(trace, Absence::Held));
     }
     if !showing.keep && ask.settings.store != Some(false) && backend.dialect == Dialect::Responses {
         report.field(Action::Translated, "store", "the backend refuses to store");
@@ -150,6 +154,7 @@ pub fn prompt(ask: &Ask, placed: &Placed, destination: &Destination, showing: Sh
         report.note(Action::Dropped, Subject::Tool(tool.name.clone()), reason);
     }
     let body = encode_request(&prompt, &mut report);
+    unshown::account(&mut report.provenance, ask, placed, showing.footing.is_some());
     if plan.is_none() {
         // The changes of a plan come first, and the record counts on that.
         report.sort();
@@ -195,14 +200,37 @@ fn tell_brief(placed: &Placed, report: &mut Report) {
 /// Returns the history that a backend is shown if all of it fits, or as much of it as a brief leaves.
 #[must_use]
 pub fn history(ask: &Ask, placed: &Placed, backend: &Backend) -> Vec<Entry> {
+    noted_history(ask, placed, backend, &mut Provenance::default())
+}
+
+/// Returns the history that a backend is shown, and notes why the rest is not.
+fn noted_history(ask: &Ask, placed: &Placed, backend: &Backend, provenance: &mut Provenance) -> Vec<Entry> {
     let mut entries = place::shown(ask, placed, backend);
     if let Some(briefed) = briefed(&entries, &backend.name) {
+        // What is shown beside the brief is placed, and then not absent.
+        entries.iter().for_each(|entry| provenance.leave_out(&entry.trace, told_by_brief(entry)));
         entries = briefed;
     }
     if !backend.reasoning.keeps_own() {
+        note_reasoning_off(&entries, provenance);
         entries = without_reasoning(entries);
     }
     with_hosted_pairs(entries, &backend.rules)
+}
+
+/// Returns why an entry is not shown that a brief stands for.
+const fn told_by_brief(entry: &Entry) -> Absence {
+    match &entry.kind {
+        Kind::Thought(_) => Absence::ReasoningNotBriefed,
+        Kind::HandedOver(_) => Absence::InternalNote,
+        Kind::Opaque { .. } | Kind::Reference { .. } => Absence::NoCounterpart,
+        Kind::Said(_) | Kind::Called(_) | Kind::Returned(_) | Kind::Summarised(_) => Absence::Briefed,
+    }
+}
+
+fn note_reasoning_off(entries: &[Entry], provenance: &mut Provenance) {
+    let reasoning = entries.iter().filter(|entry| matches!(entry.kind, Kind::Thought(_)));
+    reasoning.for_each(|entry| provenance.leave_out(&entry.trace, Absence::ReasoningOff));
 }
 
 /// Returns the request with the history that it leans on, and without the words by which it leans on it.
@@ -210,7 +238,7 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
     let mut expanded = match showing.footing {
         Some(footing) => footing.continued(ask, placed),
         None => {
-            let entries = history(ask, placed, backend);
+            let entries = noted_history(ask, placed, backend, &mut report.provenance);
             let entries = match showing.planned {
                 Some(planned) => planned.plan.apply(&entries, report),
                 None => entries,
@@ -222,6 +250,7 @@ fn expanded(ask: &Ask, placed: &Placed, backend: &Backend, showing: Showing<'_>,
         }
     };
     if !backend.reasoning.keeps_own() {
+        note_reasoning_off(&expanded.entries, &mut report.provenance);
         expanded.entries = without_reasoning(expanded.entries);
     }
     if backend.dialect == Dialect::Responses && !showing.keep {

@@ -166,7 +166,8 @@ impl Reading {
         let (before, after) = recorder.tips();
         let reply = recorder.said(reply);
         let (body, known) = (Arc::clone(&self.body), self.known.clone());
-        let lesson = Lesson { address, body, known, ask, placed, prompted, reply, before, after };
+        let recorded = recorder.recorded();
+        let lesson = Lesson { address, body, known, ask, placed, prompted, reply, before, after, recorded };
         gateway.knowledge.learn(&lesson);
     }
 }

@@ -8,17 +8,20 @@ use super::aside::SUMMARY;
 use super::items;
 use super::place::Placed;
 use super::sizing::Sizing;
+use super::traces;
 use crate::gateway::{Gateway, now};
 use crate::privacy::Privacy;
 use crate::telemetry::{AttemptOutcome, Fallback, StoreUse, Telemetry};
-use crate::trace::Trace;
+use crate::trace::Trace as ExchangeTrace;
 use crate::view::failure_of;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use throughline_core::plan::{Decisions, Plan};
-use throughline_core::{Ask, Dialect, Ending, Entry, EntryId, Handover, Kind, Origin, Reply, Stop, Text};
+use throughline_core::{
+    Ask, Dialect, Ending, Entry, EntryId, Handover, Kind, Origin, Reply, Source, Stop, Text, Trace,
+};
 use throughline_store::{
     Attempt, Batch, CompactionStep, DocumentKind, Durability, Exchange, ExchangeId, Extension, History,
     Moment, NewConversation, ProviderEvent, ResponseMark, StepId, StoreError, Write, title_of,
@@ -43,6 +46,8 @@ pub struct Recorder {
     pub note: Option<ProviderEvent>,
     /// The last entry of those answers.
     tip: Option<EntryId>,
+    /// How many entries the branch has by now.
+    recorded: u32,
     passes: bool,
     /// What is taken out of everything before it is written.
     privacy: Arc<Privacy>,
@@ -58,7 +63,7 @@ pub struct Recorder {
     pending: Pending,
     telemetry: Arc<Telemetry>,
     arrived: Instant,
-    trace: Option<Trace>,
+    trace: Option<ExchangeTrace>,
 }
 
 /// What is written with an attempt.
@@ -68,6 +73,8 @@ pub struct Outgoing<'a> {
     pub body: Bytes,
     /// What was changed for the backend, as JSON.
     pub report: String,
+    /// Where what is sent comes from, if it is of the history.
+    pub provenance: Option<Bytes>,
     /// What is shown of a history that does not fit.
     pub decided: Option<&'a Decided>,
 }
@@ -143,6 +150,7 @@ impl Recorder {
             received: None,
             note: None,
             tip: None,
+            recorded: 0,
             passes,
             privacy: Arc::default(),
             keeps: true,
@@ -168,7 +176,7 @@ impl Recorder {
 
     /// Has the exchange traced.
     #[must_use]
-    pub fn traced(self, trace: Option<Trace>) -> Self {
+    pub fn traced(self, trace: Option<ExchangeTrace>) -> Self {
         // A recorder writes what was left unwritten when it is dropped, so it cannot be taken apart.
         let mut traced = self;
         traced.trace = trace;
@@ -178,7 +186,7 @@ impl Recorder {
     /// Returns the headers by which the backend of the attempt under way continues the trace.
     #[must_use]
     pub fn trace_headers(&self) -> Option<HeaderMap> {
-        self.trace.as_ref().map(Trace::headers)
+        self.trace.as_ref().map(ExchangeTrace::headers)
     }
 
     /// Returns the id of the exchange.
@@ -218,6 +226,12 @@ impl Recorder {
         (self.exchange.before.clone(), self.exchange.after.clone())
     }
 
+    /// Returns how many entries the branch has by now.
+    #[must_use]
+    pub const fn recorded(&self) -> u32 {
+        self.recorded
+    }
+
     /// Returns what a reply says, and who says it.
     #[must_use]
     pub fn said(&self, reply: &Reply) -> Vec<Entry> {
@@ -253,6 +267,7 @@ impl Recorder {
         let mut extension = self.extension(placed.parent.clone(), now);
         extension.extend(&entries[placed.known..]);
         self.exchange.before = extension.tip();
+        self.recorded = placed.recorded;
         self.opening = vec![Write::Conversation(conversation), Write::Entries(extension)];
     }
 
@@ -273,7 +288,7 @@ impl Recorder {
     pub async fn attempt(
         &mut self,
         mut attempt: Attempt,
-        Outgoing { body, report, decided }: Outgoing<'_>,
+        Outgoing { body, report, provenance, decided }: Outgoing<'_>,
     ) -> Result<(), StoreError> {
         let number = self.attempts();
         let step = self.step(number, &mut attempt, decided);
@@ -296,6 +311,8 @@ impl Recorder {
         let mut writes = self.with_opening(Vec::new());
         writes.push(self.document(number, DocumentKind::Sent, body));
         writes.push(self.document(number, DocumentKind::Report, report.into()));
+        writes
+            .extend(provenance.map(|provenance| self.document(number, DocumentKind::Provenance, provenance)));
         let received = self.received.take();
         writes.extend(received.map(|received| self.document(number, DocumentKind::Received, received)));
         writes.extend(step.map(|step| Write::Compaction(Box::new(step))));
@@ -307,7 +324,7 @@ impl Recorder {
             });
         }
         self.append(if is_first { Batch::durable(writes) } else { Batch::relaxed(writes) }).await?;
-        self.trace.iter_mut().for_each(Trace::attempt);
+        self.trace.iter_mut().for_each(ExchangeTrace::attempt);
         if number == 0 {
             self.telemetry.added_before_backend(self.arrived.elapsed());
         }
@@ -343,7 +360,7 @@ impl Recorder {
 
     /// Notes what came of the attempt under way; written with whatever is written next.
     pub fn attempt_ended(&mut self, status: Option<u16>, failure: Option<Text>, now: Moment) {
-        self.trace.iter_mut().for_each(Trace::attempt_ended);
+        self.trace.iter_mut().for_each(ExchangeTrace::attempt_ended);
         if let Some(attempt) = self.exchange.attempts.last_mut() {
             let outcome = match (&failure, status) {
                 (None, _) => AttemptOutcome::Answered,
@@ -423,7 +440,10 @@ impl Recorder {
         self.shown.extend(entries.iter().filter(|entry| !entry.is_hidden()).cloned());
         let writes = vec![self.events_write(events), Write::Entries(extension)];
         self.append(Batch::durable(writes)).await?;
-        Ok(entries)
+        let first = self.recorded;
+        self.recorded += traces::length(&entries);
+        let traced = |(entry, at)| Entry { trace: Trace::from(Source::Record(at)), ..entry };
+        Ok(entries.into_iter().zip(first..).map(traced).collect())
     }
 
     /// Writes the answer and how it ended, and waits until it is on the disk.
@@ -447,6 +467,7 @@ impl Recorder {
             extension.push_item(entry, item);
         }
         self.exchange.after = extension.tip();
+        self.recorded += traces::length(&said);
         self.exchange.ended = Some(now);
         self.exchange.ending = Some(word_of(&reply.ending));
         self.exchange.status = Some(status);
@@ -545,6 +566,7 @@ impl Recorder {
         {
             let entry = Entry::new(Kind::HandedOver(handover));
             extension.extend(self.privacy.entries(std::slice::from_ref(&entry)).iter());
+            self.recorded += 1;
         }
         extension
     }

@@ -5,6 +5,7 @@
 //! record has an answer at that place that was interrupted by recalls, and its pieces make up the text.
 
 use super::place_error::PlaceError;
+use super::traces;
 use throughline_core::{ConversationId, Entry, EntryId, Kind, Role, Said};
 use throughline_store::{Entries, Exchanges, History, Kept, Paging};
 
@@ -56,7 +57,7 @@ fn found(kept: &[Kept], before: &EntryId, words: &str) -> Option<Rejoined> {
             None => return None,
         }
         if recalled && text == words {
-            let record = kept[..=at].iter().map(|kept| kept.entry.clone()).collect();
+            let record = traces::positioned(kept[..=at].iter().map(|kept| kept.entry.clone()));
             return Some(Rejoined { tip: kept_entry.id.clone(), record });
         }
     }

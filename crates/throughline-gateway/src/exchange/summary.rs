@@ -44,7 +44,7 @@ impl Running {
         let body = Bytes::from(aside.body(&backend, &model));
         let report = r#"{"summary":"strategy=summary","changes":[]}"#.to_owned();
         let attempt = record::attempted(backend.name.clone(), backend.dialect, model, SUMMARY, now());
-        let outgoing = Outgoing { body: body.clone(), report, decided: None };
+        let outgoing = Outgoing { body: body.clone(), report, provenance: None, decided: None };
         self.recorder.attempt(attempt, outgoing).await.ok()?;
         let answered = tokio::time::timeout(TIME_MAX, self.asked(&backend, body)).await;
         let late = || AsideError::Unanswered("no summary within the time limit".to_owned());

@@ -1,14 +1,12 @@
 //! What a backend saw, read from the record and laid beside what was kept.
 
 use super::api_answer::unread;
-use crate::exchange::compaction_record::CompactionRecord;
 use crate::failure::{gateway_error, undecodable};
 use crate::gateway::Gateway;
 use crate::routing::{Destination, LearnedWindow};
-use crate::view::{self, Attempted, Seen};
+use crate::view::{self, Seen, Unknown};
 use std::sync::Arc;
-use throughline_core::plan::Decisions;
-use throughline_core::{Entry, Failure, FailureKind};
+use throughline_core::{Entry, Failure, FailureKind, Provenance};
 use throughline_store::{Attempt, Entries, Exchange, Kept, Recording, Which};
 use throughline_tokens::Gauge;
 use throughline_wire::decode_request;
@@ -18,9 +16,8 @@ use throughline_wire::json::Writer;
 struct Material {
     kept: Vec<Kept>,
     sent: Vec<Entry>,
-    decisions: Decisions,
-    continues: bool,
-    briefed: bool,
+    /// What was noted when it was rendered, if that is known.
+    provenance: Result<Provenance, Unknown>,
     gauge: Gauge,
     /// What was changed for each attempt.
     reports: Recording,
@@ -39,9 +36,9 @@ pub async fn compared(gateway: &Arc<Gateway>, exchange: Exchange, preview: usize
 }
 
 fn write(gateway: &Gateway, exchange: &Exchange, material: &Material, preview: usize) -> Writer {
-    let Material { kept, sent, decisions, continues, briefed, gauge, reports } = material;
-    let attempted = Attempted { decisions, continues: *continues, briefed: *briefed };
-    let seen = Seen::of(kept, sent, attempted, gauge, &gateway.token_counters.counts);
+    let Material { kept, sent, provenance, gauge, reports } = material;
+    let noted = provenance.as_ref().map_err(|unknown| *unknown);
+    let seen = Seen::looked_up(kept, sent, noted, gauge, &gateway.token_counters.counts);
     let mut writer = Writer::new();
     writer.begin_object();
     writer.key("exchange");
@@ -53,29 +50,54 @@ fn write(gateway: &Gateway, exchange: &Exchange, material: &Material, preview: u
 
 async fn read(gateway: &Gateway, exchange: &Exchange) -> Result<Material, Failure> {
     let history = &*gateway.history;
-    let kept = match &exchange.before {
-        Some(tip) => history.entries(Entries::Branch(tip.clone())).await.map_err(|error| unread(&error))?,
-        None => Vec::new(),
-    };
     let recording = history.recording(exchange.id.clone(), Which::Documents).await;
     let recording = recording.map_err(|error| unread(&error))?;
     let last = recording.sent.iter().max_by_key(|(number, _)| *number);
-    let last = last.and_then(|(number, body)| Some((exchange.attempts.get(*number as usize)?, body)));
-    let Some((attempt, body)) = last else {
+    let last =
+        last.and_then(|(number, body)| Some((*number, exchange.attempts.get(*number as usize)?, body)));
+    let Some((number, attempt, body)) = last else {
         let message = "no backend was sent anything in this exchange";
         return Err(gateway_error(FailureKind::NotFound, "throughline_nothing_sent", message));
     };
     let body = String::from_utf8_lossy(body).into_owned();
     let sent = decode_request(attempt.dialect, body).map_err(|error| undecodable(&error))?;
     Ok(Material {
-        kept,
+        kept: branch(gateway, exchange).await?,
         sent: sent.entries,
-        decisions: decisions(gateway, exchange, attempt).await.unwrap_or_default(),
-        continues: attempt.continues.is_some(),
-        briefed: attempt.strategy.as_deref() == Some("brief"),
+        provenance: provenance(&recording, number),
         gauge: gauge(gateway, attempt),
         reports: Recording { reports: recording.reports, ..Recording::default() },
     })
+}
+
+/// Returns what was noted when an attempt was rendered.
+fn provenance(recording: &Recording, attempt: u32) -> Result<Provenance, Unknown> {
+    let noted = recording.provenance.iter().find(|(number, _)| *number == attempt);
+    let (_, bytes) = noted.ok_or(Unknown::NotNoted)?;
+    Provenance::from_bytes(bytes).map_err(|error| {
+        tracing::warn!(%error, "what was noted about a request cannot be read");
+        Unknown::Unreadable
+    })
+}
+
+/// Returns the branch that an exchange stands on, with what it added: the last attempt may have been shown what the
+/// model recalled before it.
+async fn branch(gateway: &Gateway, exchange: &Exchange) -> Result<Vec<Kept>, Failure> {
+    let read =
+        |which: Entries| async { gateway.history.entries(which).await.map_err(|error| unread(&error)) };
+    let tip = match &exchange.after {
+        Some(tip) => Some(tip.clone()),
+        // One that did not come to an answer may have added entries all the same.
+        None => {
+            let added = read(Entries::Conversation(exchange.conversation.clone())).await?;
+            let own = added.into_iter().filter(|kept| kept.exchange.as_ref() == Some(&exchange.id));
+            own.last().map(|kept| kept.id).or_else(|| exchange.before.clone())
+        }
+    };
+    match tip {
+        Some(tip) => read(Entries::Branch(tip)).await,
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Returns how the model of an attempt counts, with what was learned about it if its backend is still there.
@@ -94,11 +116,4 @@ fn gauge(gateway: &Gateway, attempt: &Attempt) -> Gauge {
         }
         None => Gauge::of_model(&model),
     }
-}
-
-/// Returns what was decided up to the step whose decisions an attempt shows.
-async fn decisions(gateway: &Gateway, exchange: &Exchange, attempt: &Attempt) -> Option<Decisions> {
-    let step = attempt.compaction.as_ref()?;
-    let steps = gateway.history.compaction(exchange.conversation.clone()).await.ok()?;
-    CompactionRecord::from_steps(steps).after(step).map(|state| state.decisions.clone())
 }

@@ -124,6 +124,7 @@ pub fn write_seen(writer: &mut Writer, seen: &Seen<'_>, chars_max: usize) {
         writer.end_object();
     }
     writer.end_object();
+    writer.field_bool("known", seen.unknown.is_none());
     writer.key("rows");
     writer.begin_array();
     seen.rows.iter().for_each(|row| write_row(writer, row, chars_max));
@@ -133,12 +134,13 @@ pub fn write_seen(writer: &mut Writer, seen: &Seen<'_>, chars_max: usize) {
 fn write_row(writer: &mut Writer, row: &Row<'_>, chars_max: usize) {
     writer.begin_object();
     writer.field_str("mark", row.mark.name());
+    writer.field_str("from", row.from.name());
     if let Some(reason) = &row.reason {
         writer.field_str("reason", reason);
     }
-    if let Some(taken) = row.taken {
-        writer.field_str("handle", &taken.handle.to_string());
-        writer.field_bool("stale", taken.stale);
+    if let Some(handle) = &row.handle {
+        writer.field_str("handle", &handle.to_string());
+        writer.field_bool("stale", row.stale);
     }
     writer.field_uint("tokens_kept", row.tokens.0);
     writer.field_uint("tokens_sent", row.tokens.1);

@@ -21,7 +21,7 @@ pub use json::{
     write_whole,
 };
 pub use read::{Listed, Pair, Ranking, Tools, exchanges, latest_branch, list, pairs, ranked};
-pub use seen::{Attempted, Mark, Row, Seen};
+pub use seen::{From, Mark, Row, Seen, Unknown};
 pub use tally::{Run, Tallies, Tally, cost_of};
 pub use throughline_store::{age, iso, moment};
 pub use usage::{UsageBy, UsageReport, UsageRow, client_name, usage, write_usage_report, write_usage_row};

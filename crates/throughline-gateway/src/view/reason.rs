@@ -1,178 +1,124 @@
 //! Why what was sent is not what was kept, in sentences that people read.
 //!
-//! The report of an attempt says what was changed by its place in the client's request. Here the two sides are in
-//! hand, so each difference is told from what they show, and from what was decided for the sake of the budget.
+//! What was done was noted in words of a closed list while the request was rendered; here it is put into English.
 
-use super::Mark;
-use throughline_core::plan::{Decision, Taken};
-use throughline_core::{Call, Entry, Kind, Return, Role, Text, joined_text};
+use super::seen::Unknown;
+use throughline_core::{Absence, Addition, Entry, Kind, Text, Treatment, Treatments};
 
-/// So many characters of a result are looked for in a brief.
-const TELLING_CHARS: usize = 60;
-
-/// Two sides that differ.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Difference<'d> {
-    pub kept: Option<&'d Entry>,
-    pub sent: Option<&'d Entry>,
-    pub mark: Mark,
-    pub taken: Option<&'d Taken>,
+/// Says what was done to an entry that was shown; nothing where nothing was.
+pub(super) fn shown(treatments: Treatments, kept: &Entry, sent: &Entry) -> Option<Text> {
+    let is_stale = treatments.contains(Treatment::Stale);
+    let words: Vec<Text> =
+        treatments.iter().filter_map(|treatment| treated(treatment, is_stale, kept, sent)).collect();
+    let words: Vec<&str> = words.iter().map(Text::as_str).collect();
+    (!words.is_empty()).then(|| words.join("; ").into())
 }
 
-/// What the reasons of one attempt depend on.
-#[derive(Debug)]
-pub(super) struct Reasons {
-    /// The brief that stands for the history, if one does.
-    brief: Option<Text>,
-    /// The instructions that were sent.
-    instructions: Vec<Text>,
+fn treated(treatment: Treatment, is_stale: bool, kept: &Entry, sent: &Entry) -> Option<Text> {
+    Some(Text::from_static(match treatment {
+        Treatment::Renamed => return Some(renamed(kept, sent)),
+        Treatment::Translated => "stands in another role here",
+        Treatment::Adapted => "rewritten so that this backend takes it",
+        Treatment::Moved => "stands at another point of the conversation",
+        Treatment::Joined => "stands in one message with what was said beside it",
+        Treatment::Split => "its attachments follow in a message of their own",
+        Treatment::Excerpted if is_stale => "only an excerpt is shown, as the file was written since",
+        Treatment::Excerpted => "only an excerpt is shown, to keep within the budget",
+        Treatment::Masked if is_stale => "a line stands for it, as the file was written since",
+        Treatment::Masked => "a line stands for it, to keep within the budget",
+        Treatment::Superseded => "a later call shows the same anew",
+        Treatment::Cleared => "cleared, as the client asks",
+        Treatment::Stale => return None,
+        Treatment::Retold => "told as text",
+        Treatment::BehindBrief => "stands in one message with the handover brief",
+        Treatment::Resolved => "sent in place of the id that the request named it by",
+        Treatment::Resent => "the client resends its arguments written differently, with the same meaning",
+    }))
 }
 
-impl Reasons {
-    /// Looks through what was sent.
-    pub(super) fn new(sent: &[Entry], briefed: bool) -> Self {
-        let said = |wanted: &'static [Role]| {
-            let by = sent.iter().filter_map(Entry::as_said).filter(|said| wanted.contains(&said.role));
-            by.map(|said| joined_text(&said.parts)).collect::<Vec<_>>()
-        };
-        let brief = said(&[Role::User]).into_iter().next().filter(|_| briefed);
-        Self { brief, instructions: said(&[Role::System, Role::Developer]) }
-    }
-
-    /// Says what became of an entry that a brief stands for, and that is not in it word by word.
-    pub(super) fn in_brief(&self, entry: &Entry) -> Mark {
-        match &entry.kind {
-            Kind::Returned(returned) if self.begins_in_brief(returned) => Mark::Shortened,
-            Kind::Said(said) if !matches!(said.role, Role::System | Role::Developer) => Mark::Summarised,
-            Kind::Called(_) => Mark::Summarised,
-            _ => Mark::LeftOut,
+fn renamed(kept: &Entry, sent: &Entry) -> Text {
+    let by_id = |id: &str| Text::from(format!("goes by the id {id} here"));
+    match (&kept.kind, &sent.kind) {
+        (Kind::Called(kept), Kind::Called(sent)) if kept.name != sent.name => {
+            format!("the tool is called {} here", sent.name).into()
         }
-    }
-
-    /// Returns why two sides differ; nothing where they do not.
-    pub(super) fn of(&self, difference: &Difference<'_>) -> Option<Text> {
-        let Difference { kept, sent, mark, taken } = *difference;
-        if let Some(taken) = taken {
-            return Some(budget(taken));
-        }
-        let told =
-            if self.brief.is_some() { "told in the brief" } else { "told as text, in the user's role" };
-        let words = match mark {
-            Mark::Same => return None,
-            Mark::Changed => return Some(changed(kept?, sent?)),
-            Mark::AsyncSummary => told,
-            Mark::Shortened => "the brief tells a part of it",
-            Mark::Joined if self.brief.is_some() => "stands in one message with the brief, or in it",
-            Mark::Joined => "stands in one message with what was said beside it",
-            Mark::Summarised => "the brief tells it in few words",
-            Mark::LeftOut => return Some(self.left_out(kept?)),
-            Mark::Held => "the backend keeps it from the answer before, and was not sent it again",
-            Mark::Added => self.added(sent?),
-        };
-        Some(Text::from_static(words))
-    }
-
-    fn begins_in_brief(&self, returned: &Return) -> bool {
-        let text = joined_text(&returned.parts);
-        let line: String = text.trim_start().lines().next().unwrap_or_default().to_owned();
-        let telling: String = line.chars().take(TELLING_CHARS).collect();
-        !telling.trim().is_empty() && self.brief.as_deref().is_some_and(|brief| brief.contains(&telling))
-    }
-
-    fn left_out(&self, kept: &Entry) -> Text {
-        Text::from_static(match &kept.kind {
-            Kind::Said(said) if matches!(said.role, Role::System | Role::Developer) => {
-                match self.instructions.contains(&joined_text(&said.parts)) {
-                    true => "the same instructions are sent once",
-                    false => "other instructions came with this request",
-                }
-            }
-            Kind::Thought(_) if self.brief.is_some() => "a brief holds no reasoning",
-            Kind::Thought(_) => "reasoning goes back to who issued it, or nowhere",
-            Kind::HandedOver(_) => "a note in the record, for no backend's eyes",
-            Kind::Returned(_) if self.brief.is_some() => {
-                "the brief has no room for it, or tells it in few words"
-            }
-            Kind::Called(_) | Kind::Returned(_) => "half of a pair whose other half is not there",
-            Kind::Reference { .. } => "what it refers to was sent in its place",
-            Kind::Opaque { .. } => "this backend's dialect has no counterpart",
-            Kind::Said(_) | Kind::Summarised(_) => "not part of this request; the changes below say more",
-        })
-    }
-
-    fn added(&self, sent: &Entry) -> &'static str {
-        let text = sent.as_said().map(|said| joined_text(&said.parts)).unwrap_or_default();
-        match &sent.kind {
-            Kind::Said(_) if self.brief.as_ref() == Some(&text) => {
-                "the brief: what the new backend is told of the past"
-            }
-            Kind::Said(_) if text.starts_with("[Earlier in this session") => {
-                "stands for the calls that were left out or summarised"
-            }
-            Kind::Said(said) if said.role == Role::User => "words that this backend needs between others",
-            Kind::Said(_) => "instructions that came with this request",
-            Kind::Returned(_) => "closes a call that has no result",
-            Kind::Called(_) => "the call that a result belongs to",
-            _ => "made for this backend",
-        }
+        (_, Kind::Called(sent)) => by_id(&sent.id),
+        (_, Kind::Returned(sent)) => by_id(sent.call_id.as_deref().unwrap_or("none")),
+        _ => Text::from_static("goes by another id here"),
     }
 }
 
-/// Returns why a decision was taken.
-fn budget(taken: &Taken) -> Text {
-    Text::from_static(match &taken.decision {
-        Decision::Summarised => "went into the summary of the oldest calls",
-        Decision::Dropped | Decision::Superseded { .. } => "a later call shows the same anew",
-        Decision::Excerpt(_) if taken.stale => "only an excerpt is shown, as the file was written since",
-        Decision::Excerpt(_) => "only an excerpt is shown, to keep within the budget",
-        Decision::Masked if taken.stale => "a line stands for it, as the file was written since",
-        Decision::Masked => "a line stands for it, to keep within the budget",
-        Decision::Cleared => "cleared, as the client asks",
+/// Says why an entry was not shown.
+pub(super) fn absent(why: Absence) -> Text {
+    Text::from_static(match why {
+        Absence::Summarised => "went into the summary of the oldest calls",
+        Absence::Superseded => "a later call shows the same anew",
+        Absence::Cleared => "cleared, as the client asks",
+        Absence::Briefed => "the handover brief stands for it",
+        Absence::ReasoningNotBriefed => "a handover brief holds no reasoning",
+        Absence::ForeignReasoning => "reasoning of another backend or model",
+        Absence::UnusableReasoning => "reasoning that this backend does not take back",
+        Absence::DanglingReasoning => "reasoning that nothing follows any more",
+        Absence::ReasoningOff => "this backend is configured to be sent no reasoning",
+        Absence::InternalNote => "internal note",
+        Absence::NoCounterpart => "this backend's dialect has no counterpart",
+        Absence::DuplicateResult => "the same result came twice",
+        Absence::Blank => "there is nothing in it to send",
+        Absence::CallOfText => "told as text: the call is left out beside its result",
+        Absence::InstructionsReplaced => "the request came with other instructions",
+        Absence::InstructionsRestated => "the same instructions are sent once",
+        Absence::NotResent => "the client resends its history without it",
+        Absence::Held => "the backend keeps it from the answer before, and was not sent it again",
+        Absence::Request => "it only asked for something to be done",
+        Absence::Unexplained => "not sent; the reason was not noted",
     })
 }
 
-fn changed(kept: &Entry, sent: &Entry) -> Text {
-    let renamed = |id: &str| Text::from(format!("goes by the id {id} here"));
-    match (&kept.kind, &sent.kind) {
-        (Kind::Called(Call { name: a, .. }), Kind::Called(Call { name: b, .. })) if a != b => {
-            format!("the tool is called {b} here").into()
-        }
-        (Kind::Called(a), Kind::Called(b)) if a.input != b.input => {
-            Text::from_static("the arguments were rewritten, so that this backend takes them")
-        }
-        (Kind::Called(_), Kind::Called(b)) => renamed(&b.id),
-        (Kind::Returned(a), Kind::Returned(b)) if joined_text(&a.parts) != joined_text(&b.parts) => {
-            Text::from_static("the content was rewritten, so that this backend takes it")
-        }
-        (Kind::Returned(_), Kind::Returned(b)) => renamed(b.call_id.as_deref().unwrap_or("none")),
-        _ => Text::from_static("the same in another form"),
-    }
+/// Says why something was made for the backend.
+pub(super) fn added(addition: Addition) -> Text {
+    Text::from_static(match addition {
+        Addition::ClosingResult => "closes a call that has no result",
+        Addition::Summary => "stands for the calls that were left out or summarised",
+        Addition::Brief => "the brief: what the new backend is told of the past",
+        Addition::OpeningWords => "this backend wants the user to speak first",
+        Addition::WordsBetween => "this backend wants the assistant to speak between results and the user",
+        Addition::ClosingWords => "this backend wants the user to speak last",
+        Addition::EmptyReasoning => "this backend wants reasoning beside calls",
+    })
+}
+
+/// Says of something that the record does not have where it comes from, and what was done to it.
+pub(super) fn of_request(treatments: Treatments) -> Text {
+    let retold = if treatments.contains(Treatment::Retold) { ", told as text" } else { "" };
+    Text::from(format!("came with this request{retold}; the record does not repeat it"))
+}
+
+/// Says that something belongs to an entry whose row stands before.
+pub(super) const fn above() -> Text {
+    Text::from_static("belongs to an entry above")
+}
+
+/// Says why nothing is claimed.
+pub(super) const fn unknown(why: Unknown) -> Text {
+    Text::from_static(match why {
+        Unknown::NotNoted => "no provenance was kept with this request; older releases kept none",
+        Unknown::Unreadable => "the provenance of this request cannot be read",
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn reason(sent: &[Entry], briefed: bool, kept: &Entry, mark: Mark) -> String {
-        let reasons = Reasons::new(sent, briefed);
-        let difference = Difference { kept: Some(kept), sent: None, mark, taken: None };
-        reasons.of(&difference).unwrap().to_string()
-    }
+    use throughline_core::Role;
 
     #[test]
-    fn instructions_that_are_sent_once_say_so() {
-        let sent = [Entry::said(Role::System, "be careful")];
-        let again = reason(&sent, false, &sent[0], Mark::LeftOut);
-        assert_eq!(again, "the same instructions are sent once");
-        let other = reason(&sent, false, &Entry::said(Role::System, "be quick"), Mark::LeftOut);
-        assert_eq!(other, "other instructions came with this request");
-    }
-
-    #[test]
-    fn what_a_brief_stands_for_is_not_left_out() {
-        let reasons = Reasons::new(&[Entry::said(Role::User, "[CONTEXT]\n## Summary\n- go on")], true);
-        let said = Entry::said(Role::Assistant, "I look at the files first.");
-        assert_eq!(reasons.in_brief(&said), Mark::Summarised);
-        assert_eq!(reasons.in_brief(&Entry::said(Role::System, "be careful")), Mark::LeftOut);
+    fn everything_that_was_done_is_said() {
+        let entry = Entry::said(Role::User, "a");
+        let say = |treatments: Treatments| shown(treatments, &entry, &entry).map(|text| text.to_string());
+        assert_eq!(say(Treatments::AS_IS), None);
+        let both = Treatments::AS_IS.with(Treatment::Retold).with(Treatment::Joined);
+        assert_eq!(say(both).unwrap(), "stands in one message with what was said beside it; told as text");
+        let stale = Treatments::AS_IS.with(Treatment::Masked).with(Treatment::Stale);
+        assert_eq!(say(stale).unwrap(), "a line stands for it, as the file was written since");
     }
 }

@@ -1,47 +1,74 @@
 //! What a backend saw of a history: what was kept beside what was sent, entry by entry, with the reason for
 //! every difference.
 //!
-//! The bodies that were sent are decoded again, so what is shown is what left, and not what was meant to leave.
+//! What was sent is decoded from the bytes that left. Which entry of the record each entry of it comes from, and why
+//! the others are not in it, was noted while the request was rendered, and is looked up here. Nothing is compared,
+//! and where nothing was noted, nothing is claimed.
 
 use super::class_name;
-use super::reason::{self, Difference};
+use super::reason;
 use std::collections::{BTreeMap, BTreeSet};
-use throughline_core::plan::{Decision, Decisions, Handle, Taken};
-use throughline_core::{Call, Entry, Kind, Ledger, Return, Role, Text, joined_text};
+use throughline_core::plan::Handle;
+use throughline_core::{
+    Absence, Entry, Ledger, Provenance, SentPlace, Share, Source, Text, Trace, Treatment, Treatments,
+};
 use throughline_store::Kept;
 use throughline_tokens::{Counts, Gauge};
-
-/// How many characters of a result must be found in a text that retells it.
-const TELLING_CHARS: usize = 200;
-
-/// How many entries behind the last one that was found are searched for a text that retells something: in a
-/// rendering as text everything keeps its order.
-const TELLING_WITHIN: usize = 8;
 
 /// What one attempt showed of a history.
 #[derive(Debug)]
 pub struct Seen<'s> {
-    /// Kept and sent side by side, in the order of the history.
+    /// Kept and sent side by side, in the order of what was sent; what was not sent stands where it would have been.
     pub rows: Vec<Row<'s>>,
     /// Tokens by kind of entry: as kept, as sent.
     pub tokens: BTreeMap<&'static str, (u64, u64)>,
+    /// Why nothing is said about where the entries come from, if nothing is.
+    pub unknown: Option<Unknown>,
+}
+
+/// Why nothing is said about where the entries come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// The attempt was recorded by a release that did not note it.
+    NotNoted,
+    /// What was noted cannot be read, or is not about this request.
+    Unreadable,
 }
 
 /// An entry as it was kept and as it was sent.
 #[derive(Debug)]
 pub struct Row<'s> {
-    /// As it was kept; none for what was added for the backend.
+    /// As it was kept; none for what is not one entry of the record.
     pub kept: Option<&'s Kept>,
     /// As it was sent; none for what was not shown by itself.
     pub sent: Option<&'s Entry>,
+    /// Where it comes from.
+    pub from: From,
     /// How the two differ.
     pub mark: Mark,
     /// Why they differ, in a sentence; nothing where they do not.
     pub reason: Option<Text>,
-    /// What was decided about it, where the budget was the reason.
-    pub taken: Option<&'s Taken>,
+    /// By which the model can have back what was taken out for the sake of the budget.
+    pub handle: Option<Handle>,
+    /// Whether it shows a file that was written since.
+    pub stale: bool,
     /// Its size as it was kept and as it was sent.
     pub tokens: (u64, u64),
+}
+
+/// Where a row comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// From the record.
+    Record,
+    /// From this request alone: the record does not have it.
+    Request,
+    /// It was made for the backend.
+    Added,
+    /// From an entry whose row stands before this one.
+    Above,
+    /// Nobody noted it.
+    Unknown,
 }
 
 /// How what was sent differs from what was kept.
@@ -63,19 +90,26 @@ pub enum Mark {
     LeftOut,
     /// The backend has it already.
     Held,
-    /// It was made for the backend.
+    /// It is a note in the record, which no backend is shown.
+    Internal,
+    /// It was made for the backend, or came with the request alone.
     Added,
+    /// Nobody noted what it is.
+    Unknown,
 }
 
-/// What is known about an attempt besides its entries.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempted<'s> {
-    /// What was decided for the sake of the budget.
-    pub decisions: &'s Decisions,
-    /// Whether the backend went on from what it keeps itself.
-    pub continues: bool,
-    /// Whether it was given a brief in the place of the history.
-    pub briefed: bool,
+impl From {
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Request => "request",
+            Self::Added => "added",
+            Self::Above => "above",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 impl Mark {
@@ -91,355 +125,306 @@ impl Mark {
             Self::Summarised => "summarised",
             Self::LeftOut => "left out",
             Self::Held => "held",
+            Self::Internal => "internal",
             Self::Added => "added",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns how something that was shown differs from what was kept.
+    fn of_shown(treatments: Treatments) -> Self {
+        let has = |treatment| treatments.contains(treatment);
+        match () {
+            () if treatments.is_as_is() => Self::Same,
+            () if SHORTENING.into_iter().any(has) => Self::Shortened,
+            () if has(Treatment::Retold) => Self::AsyncSummary,
+            () if has(Treatment::Joined) || has(Treatment::BehindBrief) => Self::Joined,
+            () => Self::Changed,
+        }
+    }
+
+    /// Returns what became of something that was not shown.
+    const fn of_absent(why: Absence) -> Self {
+        match why {
+            Absence::Summarised | Absence::Briefed => Self::Summarised,
+            Absence::CallOfText => Self::AsyncSummary,
+            Absence::Held => Self::Held,
+            Absence::InternalNote => Self::Internal,
+            _ => Self::LeftOut,
         }
     }
 }
 
+/// What shows only a part of something.
+const SHORTENING: [Treatment; 4] =
+    [Treatment::Excerpted, Treatment::Masked, Treatment::Superseded, Treatment::Cleared];
+
 impl<'s> Seen<'s> {
-    /// Lays what was kept beside what was sent.
+    /// Lays what was kept beside what was sent, by what was noted when it was.
+    ///
+    /// `kept` is the branch that the request stands on, at least as far as it was shown.
     #[must_use]
-    pub fn of(
+    pub fn looked_up(
         kept: &'s [Kept],
         sent: &'s [Entry],
-        attempted: Attempted<'s>,
+        noted: Result<&Provenance, Unknown>,
         gauge: &Gauge,
         counts: &Counts,
     ) -> Self {
-        let counterparts = Counterparts::find(kept, sent);
-        let decided = decided(kept, attempted.decisions);
-        let told = told_calls(kept, &counterparts);
-        let reasons = reason::Reasons::new(sent, attempted.briefed);
         let size = |entry: &Entry| gauge.tokens(gauge.entry(counts, entry));
-        let mut tokens: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
-        let mut rows = Vec::with_capacity(kept.len().max(sent.len()));
-        for (at, found) in counterparts.rows(kept.len(), sent.len()) {
-            let kept = at.map(|at| &kept[at]);
-            let taken = at.and_then(|at| decided.get(&at).copied());
-            let sent = match found {
-                Found::Itself(found) => Some(&sent[found]),
-                Found::Within | Found::Nowhere => None,
-            };
-            let mark = match mark(kept, sent, &found, taken, attempted.continues) {
-                Mark::LeftOut if taken.is_none() && at.is_some_and(|at| told.contains(&at)) => {
-                    Mark::AsyncSummary
-                }
-                Mark::LeftOut if taken.is_none() && attempted.briefed => {
-                    kept.map_or(Mark::LeftOut, |kept| reasons.in_brief(&kept.entry))
-                }
-                mark => mark,
-            };
-            let difference = Difference { kept: kept.map(|kept| &kept.entry), sent, mark, taken };
-            let reason = reasons.of(&difference);
-            let sizes = (kept.map_or(0, |kept| size(&kept.entry)), sent.map_or(0, size));
-            if let Some(entry) = kept.map(|kept| &kept.entry) {
-                tokens.entry(class_name(entry)).or_default().0 += sizes.0;
-            }
-            if let Some(entry) = sent {
-                tokens.entry(class_name(entry)).or_default().1 += sizes.1;
-            }
-            rows.push(Row { kept, sent, mark, reason, taken, tokens: sizes });
-        }
-        Self { rows, tokens }
-    }
-}
-
-/// Where something that was kept is in what was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    /// It is that entry, or the first that stands in it.
-    Itself(usize),
-    /// It stands in an entry that holds others as well, behind the first of them.
-    Within,
-    Nowhere,
-}
-
-/// For each entry that was kept, where it is in what was sent; and which of what was sent are words.
-struct Counterparts(Vec<Found>, Vec<bool>);
-
-impl Counterparts {
-    fn find(kept: &[Kept], sent: &[Entry]) -> Self {
-        let calls = Halves::of(sent.iter().map(|entry| entry.as_call().map(|call| call.id.as_str())));
-        let returns = Halves::of(
-            sent.iter().map(|entry| entry.as_return().and_then(|returned| returned.call_id.as_deref())),
-        );
-        let mut taken = BTreeSet::new();
-        let mut past = 0;
-        let mut found = Vec::with_capacity(kept.len());
-        for Kept { entry, .. } in kept {
-            let own = match &entry.kind {
-                Kind::Called(Call { id, .. }) => {
-                    calls.named(id).or_else(|| renamed(entry, sent, past, &taken))
-                }
-                Kind::Returned(Return { call_id: Some(id), .. }) => {
-                    returns.named(id).or_else(|| renamed(entry, sent, past, &taken))
-                }
-                _ => same_words(entry, sent, past, &taken),
-            };
-            let at = own.or_else(|| telling(entry, sent, past));
-            found.push(match at {
-                Some(at) if taken.insert(at) => {
-                    past = past.max(at + 1);
-                    Found::Itself(at)
-                }
-                Some(_) => Found::Within,
-                None => Found::Nowhere,
-            });
-        }
-        Self(found, sent.iter().map(|entry| entry.as_said().is_some()).collect())
-    }
-
-    /// Says whether an entry became words.
-    fn is_said(&self, at: usize) -> bool {
-        matches!(self.0[at], Found::Itself(found) if self.1[found])
-    }
-
-    /// Returns what was kept with where it is, and between it what was added.
-    fn rows(&self, kept: usize, sent: usize) -> Vec<(Option<usize>, Found)> {
-        let itself: BTreeMap<usize, usize> = (0..kept)
-            .filter_map(|at| match self.0[at] {
-                Found::Itself(found) => Some((found, at)),
-                Found::Within | Found::Nowhere => None,
-            })
-            .collect();
-        let mut rows = Vec::with_capacity(kept.max(sent));
-        let mut next = 0;
-        for at in 0..sent {
-            let Some(own) = itself.get(&at).copied() else {
-                rows.push((None, Found::Itself(at)));
-                continue;
-            };
-            while next <= own {
-                rows.push((Some(next), self.0[next]));
-                next += 1;
-            }
-        }
-        rows.extend((next..kept).map(|at| (Some(at), self.0[at])));
-        rows
-    }
-}
-
-/// Where calls, or results, stand that go by an id.
-struct Halves<'s>(BTreeMap<&'s str, usize>);
-
-impl<'s> Halves<'s> {
-    fn of(ids: impl Iterator<Item = Option<&'s str>>) -> Self {
-        Self(ids.enumerate().filter_map(|(at, id)| Some((id?, at))).collect())
-    }
-
-    fn named(&self, id: &str) -> Option<usize> {
-        self.0.get(id).copied()
-    }
-}
-
-/// Finds a half of a pair that goes by another id there: the next one that says the same.
-fn renamed(entry: &Entry, sent: &[Entry], past: usize, taken: &BTreeSet<usize>) -> Option<usize> {
-    let says_it = |other: &Entry| match (&entry.kind, &other.kind) {
-        (Kind::Called(a), Kind::Called(b)) => a.name == b.name && a.input.text() == b.input.text(),
-        (Kind::Returned(a), Kind::Returned(b)) => joined_text(&a.parts) == joined_text(&b.parts),
-        _ => false,
-    };
-    (past..sent.len()).find(|at| !taken.contains(at) && says_it(&sent[*at]))
-}
-
-fn same_words(entry: &Entry, sent: &[Entry], past: usize, taken: &BTreeSet<usize>) -> Option<usize> {
-    let says_it = |other: &Entry| match (&entry.kind, &other.kind) {
-        (Kind::Said(a), Kind::Said(b)) => {
-            side(a.role) == side(b.role) && joined_text(&a.parts) == joined_text(&b.parts)
-        }
-        (Kind::Thought(a), Kind::Thought(b)) => a.seal == b.seal && a.content == b.content,
-        (Kind::Summarised(a), Kind::Summarised(b)) => a.text == b.text,
-        (Kind::Opaque { kind: a }, Kind::Opaque { kind: b }) => a == b,
-        (Kind::Reference { id: a }, Kind::Reference { id: b }) => a == b,
-        _ => false,
-    };
-    let from = if matches!(&entry.kind, Kind::Said(said) if side(said.role) == 0) { 0 } else { past };
-    (from..sent.len()).find(|at| !taken.contains(at) && says_it(&sent[*at]))
-}
-
-/// Instructions go by several names, and the dialects put them in different places.
-const fn side(role: Role) -> u8 {
-    match role {
-        Role::System | Role::Developer => 0,
-        Role::User => 1,
-        Role::Assistant => 2,
-    }
-}
-
-/// Finds the message of what was sent that tells, among other things, what an entry says.
-fn telling(entry: &Entry, sent: &[Entry], past: usize) -> Option<usize> {
-    let text = match &entry.kind {
-        Kind::Returned(returned) => joined_text(&returned.parts),
-        Kind::Said(said) => joined_text(&said.parts),
-        _ => return None,
-    };
-    let telling: String = text.chars().take(TELLING_CHARS).collect();
-    if telling.trim().is_empty() {
-        return None;
-    }
-    let tells = |at: &usize| matches!(&sent[*at].kind, Kind::Said(said) if joined_text(&said.parts).contains(telling.as_str()));
-    (past.saturating_sub(1)..sent.len()).take(TELLING_WITHIN).find(tells)
-}
-
-/// Returns the decisions by the entry that they are about; those about other histories are left out.
-fn decided<'s>(kept: &[Kept], decisions: &'s Decisions) -> BTreeMap<usize, &'s Taken> {
-    if decisions.is_empty() {
-        return BTreeMap::new();
-    }
-    let entries: Vec<Entry> = kept.iter().map(|kept| kept.entry.clone()).collect();
-    let ledger = Ledger::of(&entries);
-    let mut halves: BTreeMap<(Handle, bool), usize> = BTreeMap::new();
-    for pair in ledger.pairs() {
-        let result = pair.result.and_then(|at| Some((at, entries.get(at)?)));
-        let handle = Handle::of(entries.get(pair.call), result.map(|(_, entry)| entry));
-        halves.insert((handle, true), pair.call);
-        if let Some((at, _)) = result {
-            halves.insert((handle, false), at);
-        }
-    }
-    let by_index = |taken: &Taken| {
-        let at = taken.entry as usize;
-        let is_call = entries.get(at)?.as_call().is_some();
-        Some(halves.get(&(taken.handle, is_call)).copied().unwrap_or(at))
-    };
-    decisions.taken().iter().filter_map(|taken| Some((by_index(taken)?, taken))).collect()
-}
-
-fn mark(
-    kept: Option<&Kept>,
-    sent: Option<&Entry>,
-    found: &Found,
-    taken: Option<&Taken>,
-    continues: bool,
-) -> Mark {
-    let Some(Kept { entry, .. }) = kept else { return Mark::Added };
-    let told = if entry.as_return().is_some() { Mark::AsyncSummary } else { Mark::Joined };
-    let Some(sent) = sent else {
-        return match taken.map(|taken| &taken.decision) {
-            Some(Decision::Summarised) => Mark::Summarised,
-            Some(_) => Mark::LeftOut,
-            None if *found == Found::Within => told,
-            None if continues => Mark::Held,
-            None => Mark::LeftOut,
+        let noted = noted.and_then(|provenance| match fits(provenance, kept, sent) {
+            true => Ok(provenance),
+            false => Err(Unknown::Unreadable),
+        });
+        let (mut rows, unknown) = match noted {
+            Ok(provenance) => (Lookup::new(kept, sent).rows(provenance), None),
+            Err(why) => (sent.iter().map(|sent| unknown_row(sent, why)).collect(), Some(why)),
         };
+        let mut tokens: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
+        for row in &mut rows {
+            row.tokens = (row.kept.map_or(0, |kept| size(&kept.entry)), row.sent.map_or(0, size));
+            if let Some(sent) = row.sent {
+                tokens.entry(class_name(sent)).or_default().1 += row.tokens.1;
+            }
+            if let Some(kept) = row.kept {
+                tokens.entry(class_name(&kept.entry)).or_default().0 += row.tokens.0;
+            }
+        }
+        Self { rows, tokens, unknown }
+    }
+}
+
+/// Says whether what was noted is about these entries.
+fn fits(provenance: &Provenance, kept: &[Kept], sent: &[Entry]) -> bool {
+    let is_kept = |source: Source| match source {
+        Source::Record(at) => (at as usize) < kept.len(),
+        Source::Request(_) => true,
     };
-    match (&entry.kind, &sent.kind) {
-        _ if taken.is_some() => Mark::Shortened,
-        (Kind::Returned(_), Kind::Said(_)) => told,
-        (Kind::Said(a), Kind::Said(b)) if joined_text(&a.parts) != joined_text(&b.parts) => told,
-        _ if says_the_same(entry, sent) => Mark::Same,
-        _ => Mark::Changed,
+    let mut shares = provenance.rows.iter().flat_map(|row| row.trace.shares());
+    provenance.rows.iter().map(|row| row.at).eq(places(sent))
+        && shares.all(|share| is_kept(share.source))
+        && provenance.absent.iter().all(|absent| is_kept(absent.source))
+}
+
+/// Returns where the entries of a body stand.
+fn places(sent: &[Entry]) -> impl Iterator<Item = SentPlace> {
+    let mut last: Option<SentPlace> = None;
+    sent.iter().map(move |entry| {
+        let message = entry.place.map(|place| place.message);
+        let nth = last.filter(|last| last.message == message).map_or(0, |last| last.nth + 1);
+        *last.insert(SentPlace { message, nth })
+    })
+}
+
+fn unknown_row(sent: &Entry, why: Unknown) -> Row<'_> {
+    Row {
+        kept: None,
+        sent: Some(sent),
+        from: From::Unknown,
+        mark: Mark::Unknown,
+        reason: Some(reason::unknown(why)),
+        handle: None,
+        stale: false,
+        tokens: (0, 0),
     }
 }
 
-fn says_the_same(a: &Entry, b: &Entry) -> bool {
-    match (&a.kind, &b.kind) {
-        (Kind::Called(a), Kind::Called(b)) => a.id == b.id && a.name == b.name && a.input == b.input,
-        (Kind::Returned(a), Kind::Returned(b)) => {
-            a.call_id == b.call_id && joined_text(&a.parts) == joined_text(&b.parts)
+/// What is looked up in.
+struct Lookup<'s> {
+    kept: &'s [Kept],
+    sent: &'s [Entry],
+    /// By position, the handles of calls and results.
+    handles: BTreeMap<usize, Handle>,
+    /// The entries of the record that have a row already.
+    told: BTreeSet<u32>,
+    rows: Vec<Row<'s>>,
+}
+
+impl<'s> Lookup<'s> {
+    fn new(kept: &'s [Kept], sent: &'s [Entry]) -> Self {
+        Self { kept, sent, handles: handles(kept), told: BTreeSet::new(), rows: Vec::new() }
+    }
+
+    fn rows(mut self, provenance: &Provenance) -> Vec<Row<'s>> {
+        let absent = |absent: &throughline_core::Absent| match absent.source {
+            Source::Record(at) => Some((at, absent.why)),
+            Source::Request(_) => None,
+        };
+        let mut absent = provenance.absent.iter().filter_map(absent).peekable();
+        for (row, sent) in provenance.rows.iter().zip(self.sent) {
+            // What was left out before this stands before it.
+            while let Some((at, why)) = absent.next_if(|(at, _)| is_before(*at, &row.trace)) {
+                self.leave_out(at, why);
+            }
+            self.show(&row.trace, sent);
         }
-        // What was found by its words says the same.
-        _ => true,
+        absent.for_each(|(at, why)| self.leave_out(at, why));
+        self.rows
+    }
+
+    fn leave_out(&mut self, at: u32, why: Absence) {
+        if !self.told.insert(at) {
+            return;
+        }
+        let kept = &self.kept[at as usize];
+        let is_for_budget = matches!(why, Absence::Summarised | Absence::Superseded | Absence::Cleared);
+        self.rows.push(Row {
+            kept: Some(kept),
+            sent: None,
+            from: From::Record,
+            mark: Mark::of_absent(why),
+            reason: Some(reason::absent(why)),
+            handle: self.handles.get(&(at as usize)).copied().filter(|_| is_for_budget),
+            stale: false,
+            tokens: (0, 0),
+        });
+    }
+
+    /// Adds the rows of an entry that was sent: one for it, and one more for each further entry that stands in it.
+    fn show(&mut self, trace: &Trace, sent: &'s Entry) {
+        let mut is_shown = false;
+        for share in trace.shares() {
+            let Source::Record(at) = share.source else { continue };
+            if !self.told.insert(at) {
+                continue;
+            }
+            self.push_share(*share, at, sent, !is_shown);
+            is_shown = true;
+        }
+        if is_shown {
+            return;
+        }
+        let (from, mark, reason) = match (trace, trace.shares().first()) {
+            (Trace::Added(addition), _) => (From::Added, Mark::Added, Some(reason::added(*addition))),
+            (_, None) => (From::Unknown, Mark::Unknown, Some(reason::unknown(Unknown::Unreadable))),
+            (_, Some(Share { source: Source::Request(_), treatments })) => {
+                (From::Request, Mark::Added, Some(reason::of_request(*treatments)))
+            }
+            (_, Some(Share { source: Source::Record(_), treatments })) => {
+                (From::Above, Mark::of_shown(*treatments), Some(reason::above()))
+            }
+        };
+        let (kept, handle, stale, tokens) = (None, None, false, (0, 0));
+        self.rows.push(Row { kept, sent: Some(sent), from, mark, reason, handle, stale, tokens });
+    }
+
+    fn push_share(&mut self, share: Share, at: u32, sent: &'s Entry, is_first: bool) {
+        let kept = &self.kept[at as usize];
+        let mark = Mark::of_shown(share.treatments);
+        self.rows.push(Row {
+            kept: Some(kept),
+            sent: is_first.then_some(sent),
+            from: From::Record,
+            mark,
+            reason: reason::shown(share.treatments, &kept.entry, sent),
+            handle: self.handles.get(&(at as usize)).copied().filter(|_| mark == Mark::Shortened),
+            stale: share.treatments.contains(Treatment::Stale),
+            tokens: (0, 0),
+        });
     }
 }
 
-/// Returns the calls whose results are told as text: they are told with them.
-fn told_calls(kept: &[Kept], counterparts: &Counterparts) -> BTreeSet<usize> {
-    let is_told = |at: &usize| counterparts.0[*at] == Found::Within || counterparts.is_said(*at);
-    let mut calls = BTreeMap::new();
-    let mut told = BTreeSet::new();
-    for (at, Kept { entry, .. }) in kept.iter().enumerate() {
-        match &entry.kind {
-            Kind::Called(call) => {
-                calls.insert(&call.id, at);
-            }
-            Kind::Returned(Return { call_id: Some(id), .. }) if is_told(&at) => {
-                told.extend(calls.get(id).copied());
-            }
-            _ => {}
-        }
+/// Says whether an entry of the record stands before what an entry that was sent comes from.
+fn is_before(at: u32, trace: &Trace) -> bool {
+    let sources = trace.shares().iter().filter_map(|share| match share.source {
+        Source::Record(at) => Some(at),
+        Source::Request(_) => None,
+    });
+    sources.min().is_some_and(|first| at < first)
+}
+
+fn handles(kept: &[Kept]) -> BTreeMap<usize, Handle> {
+    let entries: Vec<Entry> = kept.iter().map(|kept| kept.entry.clone()).collect();
+    let mut handles = BTreeMap::new();
+    for pair in Ledger::of(&entries).pairs() {
+        let handle = Handle::of(entries.get(pair.call), pair.result.and_then(|at| entries.get(at)));
+        handles.insert(pair.call, handle);
+        handles.extend(pair.result.map(|at| (at, handle)));
     }
-    told
+    handles
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline_core::{ConversationId, EntryId, Outcome, Part, Said};
+    use throughline_core::{Absent, Addition, ConversationId, EntryId, Place, Role, Row as Noted};
     use throughline_store::Moment;
 
-    fn said(role: Role, text: &str) -> Entry {
-        Entry::new(Kind::Said(Said { role, parts: vec![Part::text(text)], standing: false }))
-    }
-
-    fn call(id: &str, arguments: &str) -> Entry {
-        Entry::new(Kind::Called(Call {
-            id: id.into(),
-            item_id: None,
-            name: "Read".into(),
-            namespace: None,
-            input: throughline_core::Input::Arguments(arguments.into()),
-        }))
-    }
-
-    fn result(id: &str, text: &str) -> Entry {
-        Entry::new(Kind::Returned(Return {
-            call_id: Some(id.into()),
-            name: None,
-            outcome: Outcome::Ok,
-            parts: vec![Part::text(text)],
-            item_id: None,
-            freeform: false,
-        }))
-    }
-
-    fn kept(entries: &[Entry]) -> Vec<Kept> {
-        let kept = |(at, entry): (usize, &Entry)| Kept {
-            id: EntryId::new(format!("e{at}")),
-            conversation: ConversationId::new("c"),
+    fn kept(entry: Entry) -> Kept {
+        Kept {
+            id: EntryId::new("e"),
             parent: None,
+            conversation: ConversationId::new("c"),
             exchange: None,
             at: Moment(0),
-            entry: entry.clone(),
+            entry,
+        }
+    }
+
+    fn sent(texts: &[&str]) -> Vec<Entry> {
+        let place = |message| Some(Place { message, block: None });
+        let said = |(text, at): (&&str, u32)| Entry { place: place(at), ..Entry::said(Role::User, *text) };
+        texts.iter().zip(0..).map(said).collect()
+    }
+
+    fn record(at: u32, treatments: Treatments) -> Trace {
+        Trace::From(Share { source: Source::Record(at), treatments })
+    }
+
+    fn noted(traces: Vec<Trace>, absent: &[(u32, Absence)]) -> Provenance {
+        let row = |(trace, at)| Noted { at: SentPlace::within(at, 0), trace };
+        let absent = absent.iter().map(|(at, why)| Absent { source: Source::Record(*at), why: *why });
+        Provenance { rows: traces.into_iter().zip(0..).map(row).collect(), absent: absent.collect() }
+    }
+
+    fn rows(kept: &[Kept], sent: &[Entry], noted: Result<&Provenance, Unknown>) -> Vec<String> {
+        let seen = Seen::looked_up(kept, sent, noted, &Gauge::of_model("m"), &Counts::default());
+        let row = |row: &Row<'_>| {
+            format!("{} {} {}", row.mark.name(), row.from.name(), row.sent.map_or("-", |_| "sent"))
         };
-        entries.iter().enumerate().map(kept).collect()
-    }
-
-    fn marks(entries: &[Entry], sent: &[Entry], continues: bool) -> Vec<&'static str> {
-        let decisions = Decisions::default();
-        let attempted = Attempted { decisions: &decisions, continues, briefed: false };
-        let kept = kept(entries);
-        let seen = Seen::of(&kept, sent, attempted, &Gauge::of_model("gpt-5"), &Counts::default());
-        seen.rows.iter().map(|row| row.mark.name()).collect()
+        seen.rows.iter().map(row).collect()
     }
 
     #[test]
-    fn what_was_sent_as_it_was_kept_is_the_same() {
-        let history =
-            [said(Role::User, "read it"), call("a", "{}"), result("a", "text"), said(Role::User, "and?")];
-        assert_eq!(marks(&history, &history, false), ["same"; 4]);
+    fn the_same_words_are_told_apart_by_what_was_noted() {
+        let history: Vec<Kept> = (0..3).map(|_| kept(Entry::said(Role::User, "again"))).collect();
+        let sent = sent(&["again", "again"]);
+        let as_is = Treatments::AS_IS;
+        let noted = noted(vec![record(0, as_is), record(2, as_is)], &[(1, Absence::Superseded)]);
+        let expected = ["same record sent", "left out record -", "same record sent"];
+        assert_eq!(rows(&history, &sent, Ok(&noted)), expected);
     }
 
     #[test]
-    fn what_has_no_counterpart_was_left_out_or_is_held_or_was_added() {
-        let history = [said(Role::User, "one"), said(Role::Assistant, "two")];
-        let sent = [said(Role::User, "a brief"), said(Role::Assistant, "two")];
-        assert_eq!(marks(&history, &sent, false), ["added", "left out", "same"]);
-        assert_eq!(marks(&history, &sent[1..], true), ["held", "same"]);
+    fn what_is_not_of_the_record_says_where_it_comes_from() {
+        let history = [kept(Entry::said(Role::User, "a")), kept(Entry::said(Role::User, "b"))];
+        let sent = sent(&["summary", "a", "b", "rest", "x"]);
+        let split = Treatments::AS_IS.with(Treatment::Split);
+        let traces = vec![
+            Trace::Added(Addition::Summary),
+            record(0, split),
+            record(1, Treatments::AS_IS),
+            record(0, split),
+            Trace::from(Source::Request(0)),
+        ];
+        let expected = [
+            "added added sent",
+            "changed record sent",
+            "same record sent",
+            "changed above sent",
+            "added request sent",
+        ];
+        assert_eq!(rows(&history, &sent, Ok(&noted(traces, &[]))), expected);
     }
 
     #[test]
-    fn results_are_found_in_the_text_that_retells_them() {
-        let history =
-            [said(Role::User, "read"), call("a", "{}"), result("a", "the file"), said(Role::User, "go on")];
-        let sent = [said(Role::User, "read"), said(Role::User, "Context (tool result):\nthe file\n\ngo on")];
-        assert_eq!(marks(&history, &sent, false), ["same", "retold", "retold", "joined"]);
-    }
-
-    #[test]
-    fn a_call_that_goes_by_another_id_is_the_same_call() {
-        let history = [call("a-long-id", "{\"path\":\"x\"}"), result("a-long-id", "text")];
-        let sent = [call("short", "{\"path\":\"x\"}"), result("short", "text")];
-        assert_eq!(marks(&history, &sent, false), ["changed", "changed"]);
+    fn nothing_is_claimed_where_nothing_was_noted_or_something_else() {
+        let history = [kept(Entry::said(Role::User, "a"))];
+        let sent = sent(&["a"]);
+        assert_eq!(rows(&history, &sent, Err(Unknown::NotNoted)), ["unknown unknown sent"]);
+        let other = noted(vec![record(7, Treatments::AS_IS)], &[]);
+        assert_eq!(rows(&history, &sent, Ok(&other)), ["unknown unknown sent"]);
+        let shorter = noted(vec![], &[(0, Absence::Held)]);
+        assert_eq!(rows(&history, &sent, Ok(&shorter)), ["unknown unknown sent"]);
     }
 }

@@ -36,6 +36,7 @@ mod recall;
 mod reload;
 mod replicas;
 mod reprint;
+mod seen;
 mod server_state;
 mod side;
 mod socket;

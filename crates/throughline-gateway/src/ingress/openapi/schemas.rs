@@ -250,6 +250,7 @@ pub static SCHEMAS: &[(&str, &[Field])] = &[
         &[
             field("exchange", Of::Schema("Exchange"), ""),
             field("tokens", Of::Anything, "by kind of entry: kept, sent"),
+            field("known", Of::Flag, "whether it was noted what the backend saw; older releases did not"),
             field("rows", Of::List("Row"), ""),
         ],
     ),
@@ -259,8 +260,9 @@ pub static SCHEMAS: &[(&str, &[Field])] = &[
             field(
                 "mark",
                 Of::Text,
-                "same, changed, shortened, retold, joined, summarised, left out, held, added",
+                "same, changed, shortened, retold, joined, summarised, left out, held, internal, added, unknown",
             ),
+            field("from", Of::Text, "record, request, added, above (a row before this one) or unknown"),
             field("reason", Of::Text, "why they differ, in a sentence"),
             field("handle", Of::Text, "what recall takes"),
             field("stale", Of::Flag, "whether it shows a file that was written since"),
