@@ -6,7 +6,7 @@
 
 use crate::json::{Document, Node, Writer};
 use throughline_core::{
-    Call, Content, Dialect, Entry, Input, Kind, Outcome, Part, Return, Rules, Said, Text,
+    Call, Content, Dialect, Entry, Input, Kind, Outcome, Part, Return, Rules, Said, Text, Treatment,
 };
 
 /// Returns a history in which every call and result that the target has no item for is a pair.
@@ -19,7 +19,11 @@ pub fn with_hosted_pairs(entries: Vec<Entry>, rules: &Rules) -> Vec<Entry> {
     for entry in entries {
         let kinds = if is_hosted(&entry, rules) { kinds_of(&entry) } else { None };
         match kinds {
-            Some(kinds) => paired.extend(kinds.into_iter().map(|kind| entry.altered(kind))),
+            Some(kinds) => {
+                let trace = entry.trace.with(Treatment::Adapted);
+                let made = |kind| Entry { trace: trace.clone(), ..entry.altered(kind) };
+                paired.extend(kinds.into_iter().map(made));
+            }
             None => paired.push(entry),
         }
     }
