@@ -81,7 +81,7 @@ pub enum Mark {
     /// A part of it was shown.
     Shortened,
     /// It was told as text.
-    AsyncSummary,
+    Retold,
     /// It stands in one message with what was said beside it.
     Joined,
     /// It went into a summary.
@@ -120,7 +120,7 @@ impl Mark {
             Self::Same => "same",
             Self::Changed => "changed",
             Self::Shortened => "shortened",
-            Self::AsyncSummary => "retold",
+            Self::Retold => "retold",
             Self::Joined => "joined",
             Self::Summarised => "summarised",
             Self::LeftOut => "left out",
@@ -137,7 +137,7 @@ impl Mark {
         match () {
             () if treatments.is_as_is() => Self::Same,
             () if SHORTENING.into_iter().any(has) => Self::Shortened,
-            () if has(Treatment::Retold) => Self::AsyncSummary,
+            () if has(Treatment::Retold) => Self::Retold,
             () if has(Treatment::Joined) || has(Treatment::BehindBrief) => Self::Joined,
             () => Self::Changed,
         }
@@ -147,7 +147,7 @@ impl Mark {
     const fn of_absent(why: Absence) -> Self {
         match why {
             Absence::Summarised | Absence::Briefed => Self::Summarised,
-            Absence::CallOfText => Self::AsyncSummary,
+            Absence::CallOfText => Self::Retold,
             Absence::Held => Self::Held,
             Absence::InternalNote => Self::Internal,
             _ => Self::LeftOut,
