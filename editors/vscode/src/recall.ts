@@ -13,6 +13,9 @@ export interface RecallInput {
 /** A result is given back up to this length; the model can ask for more narrowly. */
 const RESULT_CHARS = 20_000;
 
+/** Its own calls match every search that they were made for, and hold nothing but what others returned. */
+const OWN_TOOL = "throughline_recall";
+
 type Reader = Pick<Gateway, "search" | "conversation" | "entry">;
 
 /** Searches the history and returns what it found, in words for a model. */
@@ -40,6 +43,7 @@ async function pairsOf(gateway: Reader, hits: readonly Hit[], limit: number): Pr
     known.set(hit.conversation, entries);
     const callId = entries.find(({ id }) => id === hit.entry)?.call_id;
     if (callId === undefined || found.has(callId)) continue;
+    if (entries.some((each) => each.call_id === callId && each.tool === OWN_TOOL)) continue;
     const whole = async (kind: string) => {
       const entry = entries.find((each) => each.kind === kind && each.call_id === callId);
       return entry && gateway.entry(hit.conversation, entry.id);

@@ -115,7 +115,7 @@ test("the inspector's modules are found by what they import", () => {
   assert.deepEqual(importsOf("vendor/x.js", 'import "../api.js"'), ["api.js"]);
 });
 
-test("what is recalled has the whole result, once", async () => {
+test("what is recalled has the whole result, once, and is no recall itself", async () => {
   const at = "2026-01-01T00:00:00Z";
   const hit = (entry: string, kind: string) => ({
     conversation: "c",
@@ -131,13 +131,16 @@ test("what is recalled has the whole result, once", async () => {
   const gateway = {
     search: async (query: Record<string, string>) => {
       asked.push(query);
-      return query["q"] === "none" ? [] : [hit("s", "assistant"), hit("2", "returned"), hit("1", "called")];
+      return query["q"] === "none"
+        ? []
+        : [hit("3", "called"), hit("s", "assistant"), hit("2", "returned"), hit("1", "called")];
     },
     conversation: async () => ({
       conversation: { id: "c", title: null, backend: null, exchanges: 1 },
       entries: [
         { id: "1", at, kind: "called", call_id: "k" },
         { id: "2", at, kind: "returned", call_id: "k", text: "AL" },
+        { id: "3", at, kind: "called", call_id: "own", tool: "throughline_recall" },
       ],
     }),
     entry: async (_: string, id: string) =>
@@ -145,7 +148,7 @@ test("what is recalled has the whole result, once", async () => {
         ? { id, at, kind: "called", tool: "read", input: '{"p":1}' }
         : { id, at, kind: "returned", outcome: "ok", text: "ALPHA" },
   };
-  assert.equal(await recall(gateway, "c", { query: "x" }), `read({"p":1}) at ${at}: ok\nALPHA`);
+  assert.equal(await recall(gateway, "c", { query: "x", limit: 1 }), `read({"p":1}) at ${at}: ok\nALPHA`);
   assert.match(
     await recall(gateway, "c", { query: "none", failed: true }),
     /No tool call of this conversation matches "none"/,
