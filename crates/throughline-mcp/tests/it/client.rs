@@ -193,7 +193,7 @@ async fn what_cannot_be_answered_says_what_to_do() {
     for (tool, arguments, said) in [
         ("search_history", json!({}), "give a `query`"),
         ("search_history", json!({"query": "x", "colour": "red"}), "unknown field `colour`"),
-        ("search_history", json!({"query": "x", "since": "yesterday"}), "invalid time `yesterday`"),
+        ("search_history", json!({"query": "x", "since": "someday"}), "invalid time `someday`"),
         ("search_history", json!({"query": "billing", "session": "nope"}), "no session id matches `nope`"),
         ("get_tool_result", json!({"id": "000000000001/aaaaaaaa"}), "nothing has the id"),
         ("get_tool_result", json!({"id": "aaaaaaaa"}), "give the `session`"),

@@ -196,11 +196,11 @@ impl Facts {
     }
 }
 
-/// A measurement: cargo nextest run -p throughline-mcp --run-ignored all --success-output final found
+/// `THROUGHLINE_MCP_SESSIONS=1000` measures what docs/mcp.md says.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes a minute; docs/mcp.md has the figures"]
-async fn the_first_result_is_the_right_one_of_a_thousand() {
-    measure(1_000).await;
+async fn the_first_result_is_the_right_one() {
+    let wanted = std::env::var("THROUGHLINE_MCP_SESSIONS").ok();
+    measure(wanted.and_then(|sessions| sessions.parse().ok()).unwrap_or(200)).await;
 }
 
 async fn measure(sessions: usize) {

@@ -82,6 +82,9 @@ const ATTEMPTS: &str = r#"(async (gateway) => {
   const shown = new Promise((done) => { frame.onload = done; });
   form.submit();
   await shown;
+  // The next attempts have a frame of that name, too.
+  frame.remove();
+  form.remove();
   return got;
 })"#;
 
