@@ -131,6 +131,10 @@ impl Sink for JobStream<'_> {
         self.job.called_off().await;
     }
 
+    fn waits_for_cancellation(&self) -> bool {
+        true
+    }
+
     fn overflow(&self, bounds: &AnswerBounds) -> Option<Failure> {
         let limit = bounds.bytes.saturating_mul(EVENTS_OVERHEAD);
         (self.job.bytes() > limit).then(|| too_large(format!("its events take more than {limit} bytes")))

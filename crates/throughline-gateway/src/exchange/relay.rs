@@ -31,6 +31,11 @@ pub(super) trait Sink: Send {
     /// Waits until nobody wants the answer any more.
     fn unwanted(&mut self) -> impl Future<Output = ()> + Send;
 
+    /// Says whether somebody is told that the answer was cancelled; to a client that is gone, nothing is written.
+    fn waits_for_cancellation(&self) -> bool {
+        false
+    }
+
     /// Returns why the answer is ended, if it takes more than there is room for.
     fn overflow(&self, _bounds: &AnswerBounds) -> Option<Failure> {
         None
@@ -154,9 +159,8 @@ async fn relay_stream(
         }
     }
 
-    if is_unwanted && stream.ending().is_none() {
+    if is_unwanted && stream.ending().is_none() && sink.waits_for_cancellation() {
         stream.call_off(&mut out);
-        // Some have asked for the end themselves, and wait for it.
         let _ = sink.send(out).await;
     }
     exchange.note_abort(&stream);
