@@ -91,8 +91,9 @@ impl<'a> Draft<'a> {
             _ => return,
         };
         taken.tokens = self.count.count(&text) + self.count.around_entry();
-        // A cut that saves next to nothing is not worth its mark, unless there is no other way.
-        let saves = if self.is_pressed { 1 } else { SAVED_TOKENS_MIN };
+        // A cut that saves next to nothing is not worth its mark, unless there is no other way or the client asks for it.
+        let is_wanted = self.is_pressed || taken.decision == Decision::Cleared;
+        let saves = if is_wanted { 1 } else { SAVED_TOKENS_MIN };
         if taken.tokens + Tokens(saves) <= now {
             self.taken.insert(entry, taken);
         }
