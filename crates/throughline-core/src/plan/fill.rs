@@ -33,6 +33,9 @@ const HEADING_TOKENS: u64 = 4;
 const HALVING_SHARES: u64 = 8;
 /// By how much what is within its quota goes before all others.
 const FIRST: u64 = 1_000;
+/// What the calls of a round are worth without a piece of what can be shown of it, as a divisor: the digest tells of them
+/// in fewer tokens.
+const LONE_HEAD: u64 = 4;
 /// Sources smaller than this are taken for as large.
 const SOURCE_TOKENS_MIN: u64 = 50;
 
@@ -558,6 +561,12 @@ impl Filling<'_> {
         of.segments[segment].tokens + gap + heading + head
     }
 
+    /// Says whether a source is the calls of a round that has pieces to show as well, and does not matter for itself.
+    fn is_lone_head(&self, source: &Source) -> bool {
+        let Part::Head { round } = source.part else { return false };
+        self.pool.by_round[round].len() > 1 && source.segments[0].bonus == 0
+    }
+
     /// Returns what a segment is worth per token.
     fn value(&self, source: usize, segment: usize, price: u64) -> u64 {
         let of = &self.pool.sources[source];
@@ -571,6 +580,9 @@ impl Filling<'_> {
             worth += heads
                 .map(|head| self.pool.worth_of(&head.segments[0], &self.shown) * head.weight)
                 .sum::<u64>();
+        }
+        if self.is_lone_head(of) {
+            worth /= LONE_HEAD;
         }
         let first = if self.spent[source] < of.quota { FIRST } else { 1 };
         let value = worth * 10 / price.max(1) * first;

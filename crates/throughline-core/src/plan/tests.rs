@@ -383,6 +383,35 @@ fn no_room_stays_free_while_there_is_something_to_show() {
 }
 
 #[test]
+fn room_goes_to_pieces_of_results_before_calls_with_nothing_of_their_results() {
+    let mut entries = vec![user("Please read all the files")];
+    for file in 0..40 {
+        let line =
+            |line: usize| format!("fn handler_{file}_{line}() -> Value_{file} {{ compute({line}) }}\n");
+        let (id, text) = (format!("call_{file}"), (0..16).map(line).collect::<String>());
+        entries.push(call(&id, "read_file", &format!(r#"{{"path":"src/{file}.rs"}}"#)));
+        entries.push(settled(&id, &text, Outcome::Ok));
+    }
+    // Code has fewer bytes a token than prose.
+    let count = |text: &str| text.len() as u64 * 2 / 5 + 1;
+    let size = |entry: &Entry| Tokens((size_of(entry).0 - 9) * 8 / 5 + 9);
+    let sizes: Vec<Tokens> = entries.iter().map(size).collect();
+    let budget = Budget { recent_calls_to_keep: None, ..budget(Some(7_000), None) };
+    let planner = Planner { budget: &budget, rules: &ToolRules::default(), count: &count, recall: true };
+    let history = Measured { entries: &entries, sizes: &sizes, besides: Tokens(10) };
+    let plan = planner.plan(history, &Decisions::default()).unwrap();
+    let count = |is: fn(&Decision) -> bool| {
+        let results =
+            plan.decisions.taken.iter().filter(|taken| entries[taken.entry as usize].as_return().is_some());
+        results.filter(|taken| is(&taken.decision)).count()
+    };
+    let excerpts = count(|decision| matches!(decision, Decision::Excerpt(_)));
+    let masks = count(|decision| matches!(decision, Decision::Masked));
+    assert!(excerpts > 5 && masks < excerpts, "{excerpts} excerpts, {masks} masks");
+    assert!(plan.after >= Tokens(2_300), "{} of 2450 tokens are used", plan.after);
+}
+
+#[test]
 fn old_pasted_text_is_cut_before_a_request_is_refused() {
     let pasted =
         format!("Why?\n<bash-stdout>{}</bash-stdout>", "some line of output that was pasted\n".repeat(900));
