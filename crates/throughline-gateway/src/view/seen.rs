@@ -8,9 +8,9 @@
 use super::class_name;
 use super::reason;
 use std::collections::{BTreeMap, BTreeSet};
-use throughline_core::plan::Handle;
+use throughline_core::plan::{self, Handle};
 use throughline_core::{
-    Absence, Entry, Ledger, Provenance, SentPlace, Share, Source, Text, Trace, Treatment, Treatments,
+    Absence, Entry, Provenance, SentPlace, Share, Source, Text, Trace, Treatment, Treatments,
 };
 use throughline_store::Kept;
 use throughline_tokens::{Counts, Gauge};
@@ -336,10 +336,8 @@ fn is_before(at: u32, trace: &Trace) -> bool {
 fn handles(kept: &[Kept]) -> BTreeMap<usize, Handle> {
     let entries: Vec<Entry> = kept.iter().map(|kept| kept.entry.clone()).collect();
     let mut handles = BTreeMap::new();
-    for pair in Ledger::of(&entries).pairs() {
-        let handle = Handle::of(entries.get(pair.call), pair.result.and_then(|at| entries.get(at)));
-        handles.insert(pair.call, handle);
-        handles.extend(pair.result.map(|at| (at, handle)));
+    for (pair, handle) in plan::handles(&entries) {
+        handles.extend(pair.call.into_iter().chain(pair.result).map(|at| (at, handle)));
     }
     handles
 }

@@ -80,7 +80,7 @@ async fn what_was_shortened_stands_beside_what_was_kept() {
     let result = rows.iter().find(|row| row["kept"]["kind"] == "returned").unwrap();
     assert_eq!(result["mark"], "shortened", "{seen}");
     assert!(result["reason"].as_str().unwrap().contains("to keep within the budget"), "{result}");
-    assert!(result["handle"].as_str().unwrap().len() == 8, "{result}");
+    assert!(result["handle"].as_str().unwrap().len() == 4, "{result}");
     assert!(result["tokens_kept"].as_u64() > result["tokens_sent"].as_u64(), "{result}");
     let results = &seen["tokens"]["result"];
     assert!(results["kept"].as_u64() > results["sent"].as_u64(), "{results}");

@@ -21,7 +21,7 @@ fn ways() -> impl Iterator<Item = (Dialect, Dialect, bool)> {
     pairs.flat_map(|(one, two)| [(one, two, false), (one, two, true)])
 }
 
-/// Returns the handle of what the file of that number gave.
+/// Returns the handle of what the file of that number gave, as markers write it.
 fn handle(client: &Client) -> String {
     let ask = decode_request(client.dialect, client.body("m").to_string()).unwrap();
     let id = format!("call_{FILE}");
@@ -29,7 +29,7 @@ fn handle(client: &Client) -> String {
     let result = ask.entries.iter().find(|entry| {
         entry.as_return().is_some_and(|returned| returned.call_id.as_ref() == Some(&id.as_str().into()))
     });
-    Handle::of(call, result).to_string()
+    Handle::of(call, result).short().to_string()
 }
 
 fn recall(arguments: &Value) -> Value {
@@ -64,7 +64,7 @@ fn offered(body: &str) -> Vec<String> {
 /// Says whether a prompt names a handle, or the range that a digest stands for.
 fn leads_back(body: &str, handle: &str) -> bool {
     let names_range =
-        |behind: &str| behind.get(8..10) == Some("..") && behind[18..].starts_with(" lists them");
+        |behind: &str| behind.get(4..6) == Some("..") && behind[10..].starts_with(" lists them");
     body.contains(&format!("recall {handle}")) || body.split("recall ").skip(1).any(names_range)
 }
 
