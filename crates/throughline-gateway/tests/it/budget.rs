@@ -198,9 +198,9 @@ async fn a_client_may_ask_for_an_error_instead_of_a_cut() {
 #[tokio::test]
 async fn the_rules_say_what_supersedes_what() {
     let lines =
-        "history = { budget = 7000, rules = [{ tools = [\"peek\"], kind = \"read\", key = \"path\" }] }";
+        "history = { budget = 11000, rules = [{ tools = [\"peek\"], kind = \"read\", key = \"path\" }] }";
     let mut whole_files = Vec::new();
-    for lines in ["history = { budget = 7000 }", lines] {
+    for lines in ["history = { budget = 11000 }", lines] {
         let house = house(lines).await;
         let mut client = Client::new(&house.url, Dialect::Chat);
         client.say("Look again and again");
