@@ -117,8 +117,12 @@ fn cache_marks(root: Node<'_>, body: &str) -> Vec<Range<usize>> {
 
 /// Returns where the mark of an object stands, with the comma that belongs to it.
 fn field_range(holder: Node<'_>, body: &str) -> Option<Range<usize>> {
-    let value = holder.field(CACHE_MARK).filter(|value| !value.is_null())?;
-    let key = body[..value.offset()].rfind(&format!("\"{CACHE_MARK}\""))?;
+    // The key is found by what it says: a client may have written it with escapes.
+    let (key, value) = holder.pairs().filter(|(key, _)| key.is_str(CACHE_MARK)).last()?;
+    if value.is_null() {
+        return None;
+    }
+    let key = key.offset();
     let end = value.offset() + value.raw().len();
     let rest = &body[end..];
     let behind = rest.len() - rest.trim_start().len();
@@ -171,5 +175,30 @@ mod tests {
         );
         assert!(healed.contains(r#""text":"0"}"#) && healed.contains(r#""input":{"cache_control":1}"#));
         assert_eq!(report.count(Action::Repaired), 1);
+    }
+
+    #[test]
+    fn a_cache_mark_with_escapes_in_its_key_is_left_out_alone() {
+        let block = |at: usize, key: &str| {
+            format!(r#"{{"{key}":{{"type":"ephemeral"}},"type":"text","text":"{at}"}}"#)
+        };
+        let keys = [
+            "cache_control",
+            "cache_control",
+            "c\\u0061che_control",
+            "cache_control",
+            "cache_control",
+            "cache_control",
+        ];
+        let blocks: Vec<String> = keys.iter().enumerate().map(|(at, key)| block(at, key)).collect();
+        let body = format!(r#"{{"messages":[{{"role":"user","content":[{}]}}]}}"#, blocks.join(","));
+        let healed = healed(Dialect::Messages, body, &mut Report::default());
+        let document = Document::parse(healed.as_str()).unwrap();
+        let content = list(document.root(), "messages")[0].field("content").unwrap();
+        let left: Vec<_> = content
+            .items()
+            .map(|block| (block.field("text").is_some(), block.field(CACHE_MARK).is_some()))
+            .collect();
+        assert_eq!(left, [true, false, false, true, true, true].map(|marked| (true, marked)), "{healed}");
     }
 }

@@ -219,7 +219,7 @@ impl<'d> Node<'d> {
     }
 
     /// Returns keys and values in the order written, the keys as nodes.
-    pub(super) fn pairs(self) -> impl Iterator<Item = (Self, Self)> {
+    pub(crate) fn pairs(self) -> impl Iterator<Item = (Self, Self)> {
         let mut parts = self.children(Kind::Object);
         iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
