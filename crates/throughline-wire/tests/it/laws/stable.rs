@@ -18,6 +18,19 @@ fn calls(entries: &[Entry]) -> impl Iterator<Item = &Call> {
     entries.iter().filter_map(Entry::as_call)
 }
 
+/// Returns a history without calls that only announce another again: those are one pair, whatever the target.
+fn without_repeats(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let is_repeat =
+            entry.as_call().is_some_and(|call| calls(&kept).any(|first| first.is_same_call(call)));
+        if !is_repeat {
+            kept.push(entry);
+        }
+    }
+    kept
+}
+
 /// Checks that every call id can be sent, is told apart from others, and leads back to the one that came.
 fn check_ids(ask: &Ask, prompt: &Prompt<'_>) -> Result<(), TestCaseError> {
     let mut seen = BTreeSet::new();
@@ -86,7 +99,7 @@ proptest! {
 
     #[test]
     fn ids_and_names_have_a_way_back(entries in histories(), frame in frames()) {
-        let ask = framed(frame, entries);
+        let ask = framed(frame, without_repeats(entries));
         for rules in Rules::built_in() {
             let (prompt, _) = prepare(&ask, &Target::new(&rules));
             check_ids(&ask, &prompt)?;

@@ -45,19 +45,29 @@ fn pain_06_call_ids_over_64_are_mapped_for_responses() {
     assert_eq!(sent_ids(&next)[..3], ids);
 }
 
-/// vercel/ai#5171, pydantic-ai#4389, camel#2215; but a 51-character id was accepted live later on.
+/// vercel/ai#5171, pydantic-ai#4389, camel#2215. A 51-character id was accepted live later on, but not by every model
+/// of OpenAI's, so 40 holds there and at servers of which nothing better is known.
 #[test]
 fn pain_07_call_ids_over_40_are_mapped_only_where_the_backend_minds() {
     let long = "fc_68c1f0a2b3d48190a7e5c2f1b0d9e8a7_0123456789abcdef";
     assert!(long.len() > 40 && long.len() <= 64);
     let ask = ask(Dialect::Chat, &calls_under(&[long]));
-    let strict = send(&ask, "strict-chat");
-    assert!(sent_ids(&strict)[0].len() <= 40);
-    assert_each_answers_its_call(&strict, 1);
-    strict.assert_reported(Action::Renamed, "messages[1].tool_calls[0]", "does not take this call id");
-    let lenient = send(&ask, "openai-chat");
-    assert_eq!(sent_ids(&lenient), [long]);
-    lenient.assert_silent();
+    for rules in ["openai-chat", "strict-chat"] {
+        let strict = send(&ask, rules);
+        assert!(sent_ids(&strict)[0].len() <= 40, "{rules}");
+        assert_each_answers_its_call(&strict, 1);
+        strict.assert_reported(Action::Renamed, "messages[1].tool_calls[0]", "does not take this call id");
+    }
+    for rules in ["openrouter", "glm", "vllm"] {
+        let lenient = send(&ask, rules);
+        assert_eq!(sent_ids(&lenient), [long], "{rules}");
+        lenient.assert_silent();
+    }
+    // What fits goes out as it came.
+    let fitting = "f".repeat(40);
+    let fitting = send(&self::ask(Dialect::Chat, &calls_under(&[&fitting])), "openai-chat");
+    assert_eq!(sent_ids(&fitting)[0].len(), 40);
+    fitting.assert_silent();
 }
 
 /// eca#233: "Tool call id … must be a-z, A-Z, 0-9, with a length of 9".

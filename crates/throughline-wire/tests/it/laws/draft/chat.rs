@@ -3,6 +3,7 @@
 use super::super::plan::{Call, Input, Media, Plan, Turn};
 use super::super::texts::{Dice, Json, object, raw, text, typed, unknown_value};
 use super::{Draft, call_id, content, marked, only, schema, unknown_fields, unknown_part};
+use throughline_core::Dialect;
 
 pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
     let mut list = Vec::new();
@@ -21,7 +22,7 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
             }
             Turn::Model { thinks, text, calls: made } => {
                 let ids: Vec<String> = (0..made.len())
-                    .map(|at| call_id(if plan.reuse_ids { at } else { calls + at }, true, dice))
+                    .map(|at| call_id(Dialect::Chat, if plan.reuse_ids { at } else { calls + at }, dice))
                     .collect();
                 calls += made.len();
                 list.push(answered(*thinks && wild, text.as_deref(), made, &ids, wild, dice));

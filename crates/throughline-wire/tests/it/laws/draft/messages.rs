@@ -3,6 +3,7 @@
 use super::super::plan::{Call, Input, Media, Plan, Turn};
 use super::super::texts::{Dice, Json, object, raw, text, typed, unknown_value};
 use super::{Draft, call_id, content, only, schema, unknown_fields, unknown_part};
+use throughline_core::Dialect;
 
 pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
     let thinking = wild && dice.one_in(3);
@@ -28,7 +29,7 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
             Turn::Model { thinks, text: words, calls: made } => {
                 flush(&mut list, &mut waiting);
                 let ids: Vec<String> = (0..made.len())
-                    .map(|at| call_id(if plan.reuse_ids { at } else { calls + at }, false, dice))
+                    .map(|at| call_id(Dialect::Messages, if plan.reuse_ids { at } else { calls + at }, dice))
                     .collect();
                 calls += made.len();
                 list.push(model(*thinks || (thinking && !in_loop), words.as_deref(), made, &ids, wild, dice));

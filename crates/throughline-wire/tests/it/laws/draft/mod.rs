@@ -81,13 +81,14 @@ fn schema(dice: &mut Dice) -> Json {
     ]))
 }
 
-/// Returns an id that no other call of the plan has.
-fn call_id(number: usize, any_character: bool, dice: &mut Dice) -> String {
+/// Returns an id that no other call of the plan has, and that the dialect's provider takes.
+fn call_id(dialect: Dialect, number: usize, dice: &mut Dice) -> String {
+    let longest = if dialect == Dialect::Chat { 40 } else { 64 };
     let plain = format!("call_{number}");
     match dice.roll(4) {
         1 => format!("toolu_01{number}AbCdEfGhIjKlMnOpQrStUv"),
-        2 if any_character => format!("functions.read:{number}"),
-        3 => format!("{plain}_{}", "x".repeat(64 - plain.len() - 1)),
+        2 if dialect != Dialect::Messages => format!("functions.read:{number}"),
+        3 => format!("{plain}_{}", "x".repeat(longest - plain.len() - 1)),
         _ => plain,
     }
 }

@@ -3,6 +3,7 @@
 use super::super::plan::{Call, Input, Media, Plan, Turn};
 use super::super::texts::{Dice, Json, object, raw, text, typed, unknown_value};
 use super::{Draft, call_id, content, marked, only, schema, unknown_fields, unknown_part};
+use throughline_core::Dialect;
 
 pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
     let mut list = Vec::new();
@@ -22,7 +23,7 @@ pub(super) fn draft(plan: &Plan, wild: bool, dice: &mut Dice) -> Draft {
                 }
                 list.extend(text.iter().map(|words| answer(words, wild, dice)));
                 let ids: Vec<String> = (0..made.len())
-                    .map(|at| call_id(if plan.reuse_ids { at } else { calls + at }, true, dice))
+                    .map(|at| call_id(Dialect::Responses, if plan.reuse_ids { at } else { calls + at }, dice))
                     .collect();
                 for (at, (call, id)) in made.iter().zip(&ids).enumerate() {
                     list.extend((wild && dice.one_in(8)).then(|| unknown_item(list.len(), dice)));
