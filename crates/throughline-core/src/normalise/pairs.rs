@@ -56,7 +56,9 @@ struct Arranger<'a> {
 struct CallKey<'a> {
     name: CallName<'a>,
     tool: &'a Text,
+    namespace: Option<&'a Text>,
     input: &'a str,
+    is_freeform: bool,
 }
 
 /// A name by which a call is known.
@@ -114,7 +116,13 @@ impl<'a> Arranger<'a> {
             .into_iter()
             .flatten()
             .filter(|name| !name.is_empty())
-            .map(|name| CallKey { name, tool: &call.name, input: call.input.text() })
+            .map(|name| CallKey {
+                name,
+                tool: &call.name,
+                namespace: call.namespace.as_ref(),
+                input: call.input.text(),
+                is_freeform: matches!(call.input, crate::Input::Freeform(_)),
+            })
             .collect();
         let says_nothing_new = |results: &HashSet<(Outcome, Text)>| {
             returned.is_none() || result.as_ref().is_some_and(|result| results.contains(result))
