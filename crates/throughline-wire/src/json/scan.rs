@@ -50,7 +50,7 @@ pub enum SyntaxProblem {
     /// More than [`MAX_DEPTH`] open arrays and objects.
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// More than [`MAX_VALUES`] values.
+    /// More than `MAX_VALUES` values.
     #[error("more than {MAX_VALUES} values")]
     TooMany,
     /// Something follows the one value the text was to hold.

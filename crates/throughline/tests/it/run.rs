@@ -202,7 +202,7 @@ fn what_is_done_is_logged_on_demand_and_nothing_of_what_is_said() {
     for secret in [KEY, "Hear me", "Spoken"] {
         assert!(!every.contains(secret), "{secret}: {every}");
     }
-    let lines = every.lines().all(|line| line.contains(" throughline"));
+    let lines = every.lines().all(|line| line.contains("\"target\":\"throughline"));
     assert!(lines, "nothing but what this program says: {every}");
 }
 
