@@ -169,7 +169,11 @@ impl<'a> Survey<'a> {
             entry.as_said().is_some_and(|said| said.parts.iter().all(|part| part.as_text().is_some()))
         };
         let latest = self.entries.iter().rposition(is_asked).unwrap_or_default();
-        let can_be_cut = |at: &usize| is_asked(&self.entries[*at]) && is_text(&self.entries[*at]);
+        // A handover brief was fitted to the window when it was written, and stands for all that came before.
+        let can_be_cut = |at: &usize| {
+            let entry = &self.entries[*at];
+            is_asked(entry) && is_text(entry) && !entry.trace.holds_brief()
+        };
         self.asked = (0..latest).filter(can_be_cut).collect();
         let is_large = |at: &usize| self.sizes[*at].0 >= PASTED_TOKENS_MIN;
         self.pasted = self.asked.iter().copied().filter(is_large).collect();

@@ -194,6 +194,13 @@ impl Trace {
         }
     }
 
+    /// Says whether the entry is a handover brief, or has one in front of it.
+    #[must_use]
+    pub fn holds_brief(&self) -> bool {
+        let is_behind = |share: &Share| share.treatments.contains(Treatment::BehindBrief);
+        *self == Self::Added(Addition::Brief) || self.shares().iter().any(is_behind)
+    }
+
     /// Returns the trace of an entry to which this was done as well.
     #[must_use]
     pub fn with(&self, treatment: Treatment) -> Self {
