@@ -98,7 +98,8 @@ fn collect(folder: &Path, prefix: &str, sources: &mut Vec<Source>) {
 
 /// The folders that git ignores, and git's own.
 fn is_generated_folder(path: &str) -> bool {
-    matches!(path, ".git" | "target" | "fuzz/target" | "fuzz/corpus" | "fuzz/artifacts")
+    path.ends_with("node_modules")
+        || matches!(path, ".git" | "target" | "fuzz/target" | "fuzz/corpus" | "fuzz/artifacts")
 }
 
 #[test]
