@@ -15,7 +15,7 @@ use throughline_tokens::Vocabulary;
 
 const QUESTIONS: usize = 50;
 
-/// Below this, something that worked is broken. What was reached is printed, and stands in docs/mcp.md.
+/// Below this, something that worked is broken. A failure says what was reached, and at how many tokens.
 const RIGHT_MIN: usize = 45;
 
 const SERVICES: [&str; 20] = [
@@ -196,7 +196,7 @@ impl Facts {
     }
 }
 
-/// `THROUGHLINE_MCP_SESSIONS=1000` measures what docs/mcp.md says.
+/// `THROUGHLINE_MCP_SESSIONS=1000` asks over the thousand sessions of docs/mcp.md.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_result_is_the_right_one() {
     let wanted = std::env::var("THROUGHLINE_MCP_SESSIONS").ok();
